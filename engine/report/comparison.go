@@ -24,44 +24,36 @@ func NewComparison(c *trace.Comparison) *Comparison { return &Comparison{Top: De
 
 // ClassSignature is the key of a class of targets: equal for equal stacks, in every comparison.
 type ClassSignature struct {
-	Signature string            `json:"signature"` // "": the targets could not be read
-	Count     int               `json:"count"`     // of targets
-	Labels    map[string]string `json:"labels"`    // each with all values in short
-	Frames    []string          `json:"frames"`    // innermost first
-	Unread    string            `json:"unread,omitempty"`
+	Signature string            `json:"signature"`
+	Count     int               `json:"count"`  // of targets
+	Labels    map[string]string `json:"labels"` // each with all values in short
+	// Of is what the signature is made of: "stack", the one at which the class parts from the rest, "missing", one
+	// that it lacks, "all", all its stacks, or "unread", the reason why its targets could not be read.
+	Of string `json:"of"`
+	// Role is the role of the thread that has the stack, and Frames the functions of that, innermost first.
+	Role   string   `json:"role,omitempty"`
+	Frames []string `json:"frames"`
+	Unread string   `json:"unread,omitempty"`
 }
 
 // signature is the signature of a class.
 func (c *Comparison) signature(number int) *ClassSignature {
 	class := &c.c.Classes[number]
-	s := &ClassSignature{Signature: class.Signature, Count: len(class.Targets), Labels: class.Labels, Frames: []string{}, Unread: class.Unread}
-	if s.Labels == nil {
-		s.Labels = map[string]string{}
-	}
-	for n := c.signed(class); n >= 0; n = c.c.Functions[n].Parent {
-		s.Frames = append(s.Frames, frameName(&c.c.Functions[n].Frame, true, 0))
+	s := &ClassSignature{Signature: class.Signature, Count: len(class.Targets), Labels: presentLabels(class.Labels), Of: "all", Frames: []string{}, Unread: class.Unread}
+	switch p := class.PartsAt; {
+	case class.Unread != "":
+		s.Of = "unread"
+	case p != nil:
+		if s.Of = "stack"; p.IsMissing {
+			s.Of = "missing"
+		}
+		s.Role = p.Role
+		for n := p.Node; n >= 0; n = c.c.Functions[n].Parent {
+			s.Frames = append(s.Frames, frameName(&c.c.Functions[n].Frame, true, 0))
+		}
 	}
 	return s
 }
-
-// signed is the innermost frame of the stack that the signature of a class is made of; -1: it has none.
-func (c *Comparison) signed(class *trace.TargetClass) int {
-	if class.PartsAt != nil {
-		return class.PartsAt.Node
-	}
-	for i := range class.Threads {
-		if th := &class.Threads[i]; th.Role == mainRole {
-			return th.Node
-		}
-	}
-	if len(class.Threads) > 0 {
-		return class.Threads[0].Node
-	}
-	return -1
-}
-
-// mainRole is the role of the main thread.
-const mainRole = "main"
 
 // WriteSignatures writes a line for each class, the smallest first: how many targets it has, its signature,
 // which these are, and the frames of the stack that the signature is made of.
@@ -70,19 +62,22 @@ func (c *Comparison) WriteSignatures(w io.Writer) error {
 	names := newTargetNames(c.c)
 	for i := range c.c.Classes {
 		s := c.signature(i)
-		p.printf("%5d  ", s.Count)
-		if s.Signature != "" {
-			p.printf("%s ", s.Signature)
+		p.printf("%5d  %s  %s: ", s.Count, s.Signature, names.of(c.c.Classes[i].Targets, comparisonWidth))
+		switch s.Of {
+		case "unread":
+			p.printf("not read: %s", s.Unread)
+		case "missing":
+			p.printf("without %s:", roleWords(s.Role))
+		case "all":
+			p.printf("%s", plural(len(c.c.Classes[i].Threads), "stack", "stacks"))
+		default:
+			p.printf("%s:", roleWords(s.Role))
 		}
-		p.printf("%s:", names.of(c.c.Classes[i].Targets, comparisonWidth))
 		for k, f := range s.Frames {
 			if k > 0 {
 				p.printf(" |")
 			}
 			p.printf(" %s", f)
-		}
-		if s.Unread != "" {
-			p.printf(" not read: %s", s.Unread)
 		}
 		p.printf("\n")
 		if err := p.check(); err != nil {

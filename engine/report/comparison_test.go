@@ -8,114 +8,75 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/internal/comparison"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/schema"
 )
 
-// madeComparison makes a comparison of classes, whose stacks are functions between semicolons, outermost
-// first; a line stands behind a function and a colon.
-type madeComparison struct {
-	trace.Comparison
-	functions, lines map[string]int // nodes, by path
+// madeJob is a job of processes, each of a rank. Stacks are functions between semicolons, outermost first; a line
+// stands behind a function and a colon.
+type madeJob struct {
+	part  *comparison.Part
+	after func(*trace.Comparison) // of what has no place in a target
 }
 
-func newMadeComparison() *madeComparison {
-	return &madeComparison{functions: map[string]int{}, lines: map[string]int{}}
-}
+func newMadeJob() *madeJob { return &madeJob{part: comparison.New(false)} }
 
-// add adds a class of targets, which are ranks, with threads: a role, and a stack.
-func (m *madeComparison) add(ranks []int, threads ...[2]string) *trace.TargetClass {
-	number := len(m.Classes)
-	class := trace.TargetClass{Signature: fmt.Sprintf("unwindd-compare-1:%016x", number+1)}
-	variant := trace.ClassVariant{}
-	for _, rank := range ranks {
-		class.Targets = append(class.Targets, len(m.Targets))
-		m.Targets = append(m.Targets, trace.ComparedTarget{
-			Path: fmt.Sprintf("/snapshots/rank%d.snapshot", rank), Labels: map[string]string{"rank": strconv.Itoa(rank), "host": fmt.Sprintf("node%d", rank/8)},
-			PID: int64(1000 + rank), Count: 1, Class: number, Threads: len(threads),
-		})
+// madeTarget is the process of a rank, with threads: a role, and a stack.
+func madeTarget(rank int, threads ...[2]string) *comparison.Target {
+	t := &comparison.Target{
+		Path: fmt.Sprintf("/snapshots/rank%d.snapshot", rank), Host: fmt.Sprintf("node%d", rank/8), PID: int64(1000 + rank),
+		Labels: map[string]string{"rank": strconv.Itoa(rank), "host": fmt.Sprintf("node%d", rank/8)},
 	}
-	for _, th := range threads {
-		made := trace.ClassThread{Role: th[0], Threads: len(ranks), Least: 1, Most: 1}
-		for _, target := range class.Targets[:min(len(class.Targets), trace.MaxClassIDs)] {
-			made.IDs = append(made.IDs, trace.ClassThreadID{Target: target, ID: strconv.Itoa(5000 + target)})
-		}
-		made.Node = m.path(&m.Functions, m.functions, withoutLines(th[1]), number, len(ranks))
-		class.Threads = append(class.Threads, made)
-		made.Node = m.path(&m.Lines, m.lines, th[1], number, len(ranks))
-		variant.Threads = append(variant.Threads, made)
+	for i, th := range threads {
+		role, isCrashed := strings.CutSuffix(th[0], "!")
+		t.Threads = append(t.Threads, comparison.Thread{ID: strconv.Itoa(5000 + 100*rank + i), Role: role, Crashed: isCrashed, Frames: madeFrames(th[1])})
 	}
-	variant.Targets = class.Targets
-	class.Variants = []trace.ClassVariant{variant}
-	m.Classes = append(m.Classes, class)
-	return &m.Classes[number]
+	return t
 }
 
-// withoutLines is a stack by functions.
-func withoutLines(stack string) string {
-	parts := strings.Split(stack, ";")
-	for i, p := range parts {
-		parts[i], _, _ = strings.Cut(p, ":")
-	}
-	return strings.Join(parts, ";")
-}
-
-// path adds the nodes of a stack.
-func (m *madeComparison) path(nodes *[]trace.CallNode, index map[string]int, stack string, class, threads int) int {
-	parent, path := -1, ""
+func madeFrames(stack string) (frames []trace.ComparedFrame) {
 	for part := range strings.SplitSeq(stack, ";") {
-		path += ";" + part
-		node, ok := index[path]
-		if !ok {
-			node = len(*nodes)
-			index[path] = node
-			name, line, hasLine := strings.Cut(part, ":")
-			n := trace.CallNode{Parent: parent, Frame: trace.ComparedFrame{Function: name}, Function: m.functions[withoutLines(path)]}
-			if hasLine {
-				n.Frame.File = "/src/train.py"
-				n.Frame.Line, _ = strconv.Atoi(line)
-			}
-			*nodes = append(*nodes, n)
+		name, line, hasLine := strings.Cut(part, ":")
+		f := trace.ComparedFrame{Function: name, Module: "program"}
+		if hasLine && !strings.HasPrefix(line, ":") {
+			f.File = "/src/train.py"
+			f.Line, _ = strconv.Atoi(line)
+		} else {
+			f.Function = part
 		}
-		n := &(*nodes)[node]
-		n.Threads += threads
-		if len(n.Classes) == 0 || n.Classes[len(n.Classes)-1] != class {
-			n.Classes = append(n.Classes, class)
-			n.Targets += threads
-		}
-		parent = node
+		frames = append(frames, f)
 	}
-	(*nodes)[parent].Ends += threads
-	return parent
+	return frames
 }
 
-func (m *madeComparison) node(stack string) int { return m.functions[";"+stack] }
+// add adds processes of ranks with the same threads.
+func (m *madeJob) add(ranks []int, threads ...[2]string) {
+	for _, rank := range ranks {
+		m.part.Add(madeTarget(rank, threads...))
+	}
+}
 
-// part says where a class parts from the rest: which stacks the others go to.
-func (m *madeComparison) part(class int, role, stack, last, here string, there ...string) {
-	p := &trace.Parting{Role: role, Node: m.node(stack), Last: -1, Here: -1}
-	if last != "" {
-		p.Last = m.node(last)
+func (m *madeJob) comparison() *trace.Comparison {
+	c := m.part.Result()
+	if m.after != nil {
+		m.after(c)
 	}
-	if here != "" {
-		p.Here = m.node(here)
-	}
-	for _, s := range there {
-		n := &m.Functions[m.node(s)]
-		p.There = append(p.There, trace.PartingBranch{Node: m.node(s), Targets: n.Targets, Threads: n.Threads})
-	}
-	m.Classes[class].PartsAt = p
+	return c
 }
 
 // ranks are numbers but some.
@@ -133,112 +94,133 @@ func ranks(first, last int, but ...int) (list []int) {
 }
 
 // oneOutlier is a job of so many ranks of which one, 137, loads data while the others wait for it.
-func oneOutlier(size int) *madeComparison {
-	m := newMadeComparison()
+func oneOutlier(size int) *madeJob {
+	m := newMadeJob()
 	common := [][2]string{{"watchdog", "clone3;start_thread;watchdog::run;std::condition_variable::wait_for"}, {"pt_autograd_#", "clone3;start_thread;Engine::thread_init;Engine::thread_main;wait"}}
 	const outer = "_start;__libc_start_main;Py_RunMain;<module>:300;main:210;train_loop:140;train_step:88"
 	m.add([]int{137}, append([][2]string{{"main", outer + ";DataLoader.__next__:41;fetch:12;read_block:77;os_read;read"}}, common...)...)
 	m.add(ranks(0, size-1, 137), append([][2]string{{"main", outer + ";all_reduce:19;ProcessGroupNCCL::allreduce;ncclAllReduce;ncclGroupEnd;groupLaunch;cudaStreamSynchronize;poll"}}, common...)...)
-	outerNames := withoutLines(outer)
-	m.part(0, "main", outerNames+";DataLoader.__next__;fetch;read_block;os_read;read", outerNames, outerNames+";DataLoader.__next__", outerNames+";all_reduce")
 	return m
 }
 
-func (m *madeComparison) text(t *testing.T, o TextOptions) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := NewComparison(&m.Comparison).WriteText(&b, o); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-func halfAhead() *madeComparison {
-	m := newMadeComparison()
+func halfAhead() *madeJob {
+	m := newMadeJob()
 	const outer = "_start;main:10;train_step:88"
 	m.add(ranks(0, 31), [2]string{"main", outer + ";backward:31;all_reduce:7;poll"})
 	m.add(ranks(32, 63), [2]string{"main", outer + ";forward:12;all_gather:9;poll"})
-	name := withoutLines(outer)
-	m.part(0, "main", name+";backward;all_reduce;poll", name, name+";backward", name+";forward")
 	return m
 }
 
-func manyKinds() *madeComparison {
-	m := newMadeComparison()
-	m.add([]int{3}, [2]string{"main", "main;run;handler;abort"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	m.add([]int{4}, [2]string{"main", "main;run;wait"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	m.add([]int{5}, [2]string{"main", "main;run;wait"})
-	m.Classes = append(m.Classes, trace.TargetClass{Targets: []int{3, 4}, Unread: "not an ELF core: the file is empty: expected at least 64 bytes", Labels: map[string]string{"rank": "8-9"}})
-	m.Targets = append(m.Targets, trace.ComparedTarget{Path: "/snapshots/rank8.snapshot", Labels: map[string]string{"rank": "8"}, Class: 3}, trace.ComparedTarget{Path: "/snapshots/rank9.snapshot", Labels: map[string]string{"rank": "9"}, Class: 3})
-	m.add(ranks(10, 400), [2]string{"main", "main;run;wait"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	m.part(0, "main", "main;run;handler;abort", "main;run", "main;run;handler", "main;run;wait")
-	m.Classes[0].Facts = []string{"SIGABRT", "deadlock: threads wait for each other"}
-	m.Classes[0].Threads[0].Crashed = true
-	m.Classes[1].Builds = []trace.ModuleBuild{{Name: "libnccl.so.2", BuildID: "0123456789abcdef0123456789abcdef01234567"}}
-	m.Modules = []trace.ModuleBuilds{{Name: "libnccl.so.2", Builds: []trace.TargetsOfBuild{{BuildID: "0123456789abcdef0123456789abcdef01234567", Targets: []int{1}}, {BuildID: "fedcba9876543210fedcba9876543210fedcba98", Targets: ranks(5, 395)}}}}
-	m.Collectives = []trace.Collective{{Group: "default_pg", Sequence: 1041, Operation: "nccl:all_reduce", Ranks: "0-400", Entered: "0-2,5-400", Missing: "3-4", Unrecorded: "401", Different: []string{"rank 7 has 1024 bytes, the others 2048"}, Frames: []string{"all_reduce /src/dist.py:9", "train"}}}
-	m.Problems = []string{"two processes have rank 5: /snapshots/a and /snapshots/b"}
-	m.Targets[0].Problems = []string{"the stack of thread 7 is cut"}
-	m.Targets[1].Problems = []string{"the stack of thread 7 is cut"}
-	return m
-}
+// ioThread is a thread that all processes have.
+var ioThread = [2]string{"io#", "clone3;io_loop;epoll_wait"}
 
-func moments() *madeComparison {
-	m := newMadeComparison()
-	m.add([]int{7}, [2]string{"main", "main;serve"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	m.add(append(ranks(0, 6), ranks(8, 15)...), [2]string{"main", "main;serve;lock;futex"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	m.part(0, "main", "main;serve", "main;serve", "", "main;serve;lock")
-	m.Classes[0].Threads[0].Moves = true
-	m.Classes[0].Threads[1].Still = true
-	m.Classes[1].Threads[0].Still = true
-	m.Classes[1].Threads[1].Still = true
-	for i := range m.Targets {
-		m.Targets[i].Count = 3
+func manyKinds() *madeJob {
+	m := newMadeJob()
+	crashed := madeTarget(3, [2]string{"main!", "main;run;handler;abort"}, ioThread)
+	crashed.Facts = []string{"SIGABRT", "deadlock: threads wait for each other"}
+	other := madeTarget(4, [2]string{"main", "main;run;wait"}, ioThread)
+	other.Modules = []trace.ModuleBuild{{Name: "program", BuildID: "0123456789abcdef0123456789abcdef01234567"}}
+	lacking := madeTarget(5, [2]string{"main", "main;run;wait"})
+	lacking.Problems = []string{"the memory of thread 7 is cut"}
+	cut := madeTarget(6, [2]string{"main", "run;wait"}, ioThread)
+	cut.Threads[0].Ends = "no-row: nothing says how to unwind libodd.so+0x17"
+	for _, t := range []*comparison.Target{crashed, other, lacking, cut} {
+		m.part.Add(t)
+	}
+	for _, rank := range []int{8, 9} {
+		t := madeTarget(rank)
+		t.Unread = t.Path + ": not an ELF core: the file is empty: expected at least 64 bytes"
+		m.part.Add(t)
+	}
+	for _, rank := range ranks(10, 400) {
+		t := madeTarget(rank, [2]string{"main", "main;run;wait"}, ioThread)
+		t.Modules = []trace.ModuleBuild{{Name: "program", BuildID: "fedcba9876543210fedcba9876543210fedcba98"}}
+		m.part.Add(t)
+	}
+	m.after = func(c *trace.Comparison) {
+		c.Collectives = []trace.Collective{{Group: "default_pg", Sequence: 1041, Operation: "nccl:all_reduce", Ranks: "0-400", Entered: "0-2,5-400", Missing: "3-4", Unrecorded: "401", Different: []string{"rank 7 has 1024 bytes, the others 2048"}, Frames: []string{"all_reduce /src/dist.py:9", "train"}}}
+		c.Problems = append(c.Problems, "two processes have rank 5: /snapshots/a and /snapshots/b")
 	}
 	return m
 }
 
-func oneClass() *madeComparison {
-	m := newMadeComparison()
-	m.add(ranks(0, 15), [2]string{"main", "main;run;wait"}, [2]string{"io#", "clone3;io_loop;epoll_wait"})
-	return m
-}
-
-func byThread() *madeComparison {
-	m := halfAhead()
-	m.ByThread = true
-	for i := range m.Targets {
-		m.Targets[i].Path, m.Targets[i].Labels = strconv.Itoa(5000+i), nil
+func moments() *madeJob {
+	m := newMadeJob()
+	for moment := range 3 {
+		for _, rank := range ranks(0, 15) {
+			stack := "main;serve;lock;futex"
+			if rank == 7 {
+				stack = "main;serve;" + []string{"read", "write", "read"}[moment]
+			}
+			t := madeTarget(rank, [2]string{"main", stack}, ioThread)
+			t.Started = time.Unix(1000, 0)
+			t.Taken = time.Unix(2000+int64(moment), 0)
+			m.part.Add(t)
+		}
 	}
 	return m
 }
 
-func byLines() *madeComparison {
-	m := oneClass()
-	c := &m.Classes[0]
-	other := c.Variants[0].Threads[0]
-	other.Node = m.path(&m.Lines, m.lines, "main;run:17;wait", 0, 1)
-	m.Lines[m.lines[";main;run"]].Frame = trace.ComparedFrame{File: "/src/train.py", Line: 15}
-	c.Variants = []trace.ClassVariant{{Targets: []int{3}, Threads: []trace.ClassThread{other, c.Variants[0].Threads[1]}}, c.Variants[0]}
+func oneClass() *madeJob {
+	m := newMadeJob()
+	m.add(ranks(0, 15), [2]string{"main", "main;run;wait"}, ioThread)
 	return m
 }
 
-func manyClasses() *madeComparison {
-	m := newMadeComparison()
+// byThread is a process with many threads.
+func byThread() *madeJob {
+	m := newMadeJob()
+	var threads [][2]string
+	for range 40 {
+		threads = append(threads, [2]string{"worker#", "clone3;work;take:7;wait"})
+	}
+	threads = append(threads, [2]string{"worker#", "clone3;work;run:31;query;read"}, [2]string{"main", "main;accept"})
+	m.add([]int{1}, threads...)
+	return m
+}
+
+func byLines() *madeJob {
+	m := newMadeJob()
+	m.add(ranks(0, 15, 3), [2]string{"main", "main;run:15;wait"}, ioThread)
+	m.add([]int{3}, [2]string{"main", "main;run:17;wait"}, ioThread)
+	return m
+}
+
+func manyClasses() *madeJob {
+	m := newMadeJob()
 	for i := range 40 {
-		f := fmt.Sprintf("step%d", i)
-		m.add([]int{i}, [2]string{"main", "main;run;" + f})
-		m.part(i, "main", "main;run;"+f, "main;run", "main;run;"+f, "main;run;step0")
+		m.add([]int{i}, [2]string{"main", fmt.Sprintf("main;run;step%d", i)})
 	}
 	m.add(ranks(100, 200), [2]string{"main", "main;run;step999"})
 	return m
 }
 
+// withoutRanks is targets that are told apart by their paths.
+func withoutRanks() *madeJob {
+	m := newMadeJob()
+	for i := range 30 {
+		where := "main;run;wait"
+		if i == 17 {
+			where = "main;run;sleep"
+		}
+		t := madeTarget(i, [2]string{"main", where})
+		t.Path, t.Labels = fmt.Sprintf("/var/crash/pool/server-%03d.core", i), nil
+		m.part.Add(t)
+	}
+	return m
+}
+
+// text is the comparison as text.
+func (m *madeJob) text(t *testing.T, o TextOptions) string {
+	t.Helper()
+	return m.written(t, func(c *Comparison, w io.Writer) error { return c.WriteText(w, o) })
+}
+
 // madeComparisons are comparisons of every kind.
-func madeComparisons() map[string]*madeComparison {
-	return map[string]*madeComparison{
+func madeComparisons() map[string]*madeJob {
+	return map[string]*madeJob{
 		"one rank of many": oneOutlier(9600), "half the ranks": halfAhead(), "facts, builds, unread targets": manyKinds(), "moments": moments(),
-		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeComparison(),
+		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeJob(), "paths": withoutRanks(),
 	}
 }
 
@@ -266,6 +248,22 @@ func TestComparisonText(t *testing.T) {
 
 var updateComparison = flag.Bool("update", false, "write testdata/comparison.txt")
 
+// TestSignaturesOfClassesSayWhatTheyAreMadeOf: a stack, one that is missing, all stacks, or a reason.
+func TestSignaturesOfClassesSayWhatTheyAreMadeOf(t *testing.T) {
+	got := manyKinds().written(t, (*Comparison).WriteSignatures)
+	got = regexp.MustCompile(`unwindd-class-1:[0-9a-f]{16}`).ReplaceAllString(got, "SIGNATURE")
+	const want = `    1  SIGNATURE  rank 3: the main thread: abort | handler | run | main
+    1  SIGNATURE  rank 6: the main thread: wait | run
+    1  SIGNATURE  rank 5: without thread io#: epoll_wait | io_loop | clone3
+    1  SIGNATURE  rank 4: the main thread: wait | run | main
+    2  SIGNATURE  ranks 8-9: not read: not an ELF core: the file is empty: expected at least 64 bytes
+  391  SIGNATURE  ranks 10-400: 2 stacks
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestOneRankThatDiffersIsNamedInTheFirstLines: which rank, in which function, and what the others do there, on
 // a terminal of 80 columns and 24 lines.
 func TestOneRankThatDiffersIsNamedInTheFirstLines(t *testing.T) {
@@ -291,7 +289,7 @@ func TestComparisonJSONIsAsDescribed(t *testing.T) {
 	described := schema.Docs(t, "compare.schema.json")
 	for name, m := range madeComparisons() {
 		var whole, signatures bytes.Buffer
-		c := NewComparison(&m.Comparison)
+		c := NewComparison(m.comparison())
 		if err := errors.Join(c.WriteJSON(&whole), c.WriteSignaturesJSON(&signatures)); err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,7 @@ func (t *comparisonText) dotNode(b *branch) {
 	switch {
 	case len(n.Classes) == 1 && t.readable > 1:
 		fill = ", fillcolor=" + dotColours[n.Classes[0]%len(dotColours)]
-	case len(n.Classes) < t.readable:
+	case n.ClassCount < t.readable:
 		fill = ", fillcolor=gray92"
 	}
 	classes := make([]string, 0, maxBranches)
@@ -86,6 +86,9 @@ func (t *comparisonText) dotNode(b *branch) {
 		classes = append(classes, strconv.Itoa(class+1))
 	}
 	tip := "classes " + strings.Join(classes, ", ")
+	if n.Classes == nil {
+		tip = plural(n.ClassCount, "class", "classes")
+	}
 	t.printf("  n%d [label=%s%s, tooltip=%s];\n", b.nodes[0], dotText(lines...), fill, dotText(tip))
 }
 

@@ -47,15 +47,18 @@ type jsonBuild struct {
 
 // jsonClassThread is a trace.ClassThread. A class may have many, of which few move.
 type jsonClassThread struct {
-	Role    string         `json:"role"`
-	Node    int            `json:"node"`
-	Moves   bool           `json:"moves,omitempty"`
-	Still   bool           `json:"still,omitempty"`
-	Crashed bool           `json:"crashed,omitempty"`
-	Threads int            `json:"threads"`
-	Least   int            `json:"least"`
-	Most    int            `json:"most"`
-	IDs     []jsonThreadID `json:"ids"`
+	Role    string `json:"role"`
+	Node    *int   `json:"node,omitempty"`
+	Moves   bool   `json:"moves,omitempty"`
+	Still   bool   `json:"still,omitempty"`
+	Crashed bool   `json:"crashed,omitempty"`
+	Threads int    `json:"threads"`
+	Least   int    `json:"least"`
+	Most    int    `json:"most"`
+	// Incomplete is how many stacks end before their outermost frame.
+	Incomplete int            `json:"incomplete,omitempty"`
+	Ends       string         `json:"ends,omitempty"`
+	IDs        []jsonThreadID `json:"ids"`
 }
 
 type jsonThreadID struct {
@@ -63,17 +66,26 @@ type jsonThreadID struct {
 	ID     string `json:"id"`
 }
 
+// jsonVariant is a trace.ClassVariant. Its threads have few members: the others are those of the class.
 type jsonVariant struct {
-	Targets []int             `json:"targets"`
-	Threads []jsonClassThread `json:"threads"`
+	Targets []int               `json:"targets"`
+	Threads []jsonVariantThread `json:"threads"`
+}
+
+type jsonVariantThread struct {
+	Role    string `json:"role"`
+	Node    *int   `json:"node,omitempty"` // by lines
+	Threads int    `json:"threads"`
 }
 
 type jsonParting struct {
-	Role  string              `json:"role"`
-	Node  int                 `json:"node"`
-	Last  *int                `json:"last,omitempty"`
-	Here  *int                `json:"here,omitempty"`
-	There []jsonPartingBranch `json:"there"`
+	Role    string              `json:"role"`
+	Node    *int                `json:"node,omitempty"`
+	Missing bool                `json:"missing,omitempty"`
+	Last    *int                `json:"last,omitempty"`
+	Here    *int                `json:"here,omitempty"`
+	There   []jsonPartingBranch `json:"there"`
+	More    int                 `json:"more,omitempty"`
 }
 
 type jsonPartingBranch struct {
@@ -96,7 +108,8 @@ type jsonNode struct {
 	Threads   int    `json:"threads"`
 	Ends      int    `json:"ends"`
 	Targets   int    `json:"targets"`
-	Classes   []int  `json:"classes"`
+	Count     int    `json:"class_count"`
+	Classes   []int  `json:"classes,omitempty"`
 }
 
 // jsonLine is a node of the tree by lines.
@@ -109,7 +122,8 @@ type jsonLine struct {
 	Threads int    `json:"threads"`
 	Ends    int    `json:"ends"`
 	Targets int    `json:"targets"`
-	Classes []int  `json:"classes"`
+	Count   int    `json:"class_count"`
+	Classes []int  `json:"classes,omitempty"`
 }
 
 type jsonBuilds struct {
@@ -119,7 +133,8 @@ type jsonBuilds struct {
 
 type jsonBuildsTargets struct {
 	BuildID string `json:"build_id,omitempty"`
-	Targets []int  `json:"targets"`
+	Count   int    `json:"count"`
+	Targets []int  `json:"targets,omitempty"`
 }
 
 // jsonCollective is a trace.Collective.
@@ -221,20 +236,22 @@ func newJSONClass(c *trace.TargetClass) any {
 		Builds:  each(c.Builds, func(b *trace.ModuleBuild) jsonBuild { return jsonBuild(*b) }),
 		Threads: each(c.Threads, newJSONClassThread),
 		Variants: each(c.Variants, func(v *trace.ClassVariant) jsonVariant {
-			return jsonVariant{present(v.Targets), each(v.Threads, newJSONClassThread)}
+			return jsonVariant{present(v.Targets), each(v.Threads, func(t *trace.ClassThread) jsonVariantThread {
+				return jsonVariantThread{t.Role, known(t.Node), t.Threads}
+			})}
 		}),
 	}
 	if p := c.PartsAt; p != nil {
-		j.PartsAt = &jsonParting{p.Role, p.Node, known(p.Last), known(p.Here), each(p.There, func(b *trace.PartingBranch) jsonPartingBranch {
+		j.PartsAt = &jsonParting{p.Role, known(p.Node), p.IsMissing, known(p.Last), known(p.Here), each(p.There, func(b *trace.PartingBranch) jsonPartingBranch {
 			return jsonPartingBranch{known(b.Node), b.Targets, b.Threads}
-		})}
+		}), p.More}
 	}
 	return j
 }
 
 func newJSONClassThread(t *trace.ClassThread) jsonClassThread {
 	return jsonClassThread{
-		t.Role, t.Node, t.Moves, t.Still, t.Crashed, t.Threads, t.Least, t.Most,
+		t.Role, known(t.Node), t.Moves, t.Still, t.Crashed, t.Threads, t.Least, t.Most, t.Incomplete, t.Ends,
 		each(t.IDs, func(id *trace.ClassThreadID) jsonThreadID { return jsonThreadID(*id) }),
 	}
 }
@@ -243,7 +260,7 @@ func newJSONNode(n *trace.CallNode) any {
 	f := &n.Frame
 	j := &jsonNode{
 		known(n.Parent), f.Function, f.Short, f.Module, "", f.Runtime, f.IsInlined, f.IsWave, f.IsGuess,
-		n.Threads, n.Ends, n.Targets, present(n.Classes),
+		n.Threads, n.Ends, n.Targets, n.ClassCount, n.Classes,
 	}
 	if f.Function == "" && (f.Module != "" || f.Offset != 0) {
 		j.Offset = hexNumber(f.Offset)
@@ -253,12 +270,12 @@ func newJSONNode(n *trace.CallNode) any {
 
 func newJSONLine(n *trace.CallNode) any {
 	f := &n.Frame
-	return &jsonLine{known(n.Parent), n.Function, f.File, f.Line, f.Column, n.Threads, n.Ends, n.Targets, present(n.Classes)}
+	return &jsonLine{known(n.Parent), n.Function, f.File, f.Line, f.Column, n.Threads, n.Ends, n.Targets, n.ClassCount, n.Classes}
 }
 
 func newJSONBuilds(m *trace.ModuleBuilds) any {
 	return &jsonBuilds{m.Name, each(m.Builds, func(b *trace.TargetsOfBuild) jsonBuildsTargets {
-		return jsonBuildsTargets{b.BuildID, present(b.Targets)}
+		return jsonBuildsTargets{b.BuildID, b.Count, b.Targets}
 	})}
 }
 

@@ -68,9 +68,14 @@ func (t *comparisonText) classRow(number int) string {
 		if c.PartsAt.Last >= 0 {
 			cells[0] += ": " + t.frame(c.PartsAt.Last, number, textName)
 		}
-		cells[1] = t.row(&rows[0], comparisonWidth)
-		if len(rows) > 1 {
-			cells[2] = t.row(&rows[1], comparisonWidth)
+		for i := range rows {
+			column := 1
+			if rows[i].who == "others" {
+				column = 2
+			}
+			if cells[column] == "" {
+				cells[column] = t.row(&rows[i], comparisonWidth)
+			}
 		}
 	case len(c.Facts) > 0:
 		cells[1] = c.Facts[0]

@@ -37,11 +37,14 @@ type targetName struct {
 	digits         int // of a number that begins with 0, else 0
 }
 
-// rankLabel names targets wherever one has it.
-const rankLabel = "rank"
+// rankLabel names targets wherever one has it, and threadLabel threads that are compared.
+const (
+	rankLabel   = "rank"
+	threadLabel = "thread"
+)
 
 // pluralLabels are the labels whose plural is with s in the field's language.
-var pluralLabels = map[string]bool{rankLabel: true, "host": true, "pod": true, "thread": true}
+var pluralLabels = map[string]bool{rankLabel: true, "host": true, "pod": true, threadLabel: true}
 
 func newTargetNames(c *trace.Comparison) *targetNames {
 	n := &targetNames{targets: c.Targets, values: map[string]map[string]int{}, names: make([]targetName, len(c.Targets))}
@@ -53,7 +56,7 @@ func newTargetNames(c *trace.Comparison) *targetNames {
 			n.values[label][value]++
 		}
 	}
-	n.label = n.choose()
+	n.label = n.choose(c.ByThread)
 	folder := commonFolder(c.Targets)
 	for i := range c.Targets {
 		t := &c.Targets[i]
@@ -68,10 +71,13 @@ func newTargetNames(c *trace.Comparison) *targetNames {
 	return n
 }
 
-// choose returns the label by which targets are named: their ranks, or else the first one that is
+// choose returns the label by which targets are named: the IDs of threads, ranks, or else the first one that is
 // another for each.
-func (n *targetNames) choose() string {
-	if len(n.values[rankLabel]) > 0 {
+func (n *targetNames) choose(byThread bool) string {
+	switch {
+	case byThread && len(n.values[threadLabel]) > 0:
+		return threadLabel
+	case len(n.values[rankLabel]) > 0:
 		return rankLabel
 	}
 	for _, label := range slices.Sorted(maps.Keys(n.values)) {

@@ -23,7 +23,7 @@ const comparisonWidth = 80
 // Bounds on the parts of a comparison as text, unless it is verbose.
 const (
 	maxFacts    = 3  // of a class
-	maxThere    = 3  // branches that the others take
+	maxThere    = 2  // branches that the others take
 	maxBranches = 8  // of a node
 	maxRows     = 50 // of the tree
 )
@@ -84,6 +84,9 @@ func (t *comparisonText) count(n int) string { return plural(n, t.words.one, t.w
 
 // totals is what was compared.
 func (t *comparisonText) totals() string {
+	if len(t.c.Targets) == 0 {
+		return "no targets"
+	}
 	threads, unread, most := 0, 0, 0
 	for i := range t.c.Targets {
 		threads += t.c.Targets[i].Threads
@@ -98,6 +101,9 @@ func (t *comparisonText) totals() string {
 		classes++
 	}
 	line := t.count(len(t.c.Targets))
+	if path := t.onePath(); t.c.ByThread && path != "" {
+		line += " of " + cutFront(escape.Text(path), comparisonWidth/2)
+	}
 	if !t.c.ByThread {
 		line += ", " + plural(threads, "thread", "threads")
 	}
@@ -105,8 +111,6 @@ func (t *comparisonText) totals() string {
 		line += fmt.Sprintf(", at %d moments", most)
 	}
 	switch {
-	case len(t.c.Targets) == 0:
-		return "no targets"
 	case classes == 1 && unread == 0:
 		line += ": all alike"
 	default:
@@ -121,11 +125,21 @@ func (t *comparisonText) totals() string {
 	return line
 }
 
+// onePath is the path of all targets; "" where it is not one.
+func (t *comparisonText) onePath() string {
+	for i := range t.c.Targets {
+		if t.c.Targets[i].Path != t.c.Targets[0].Path {
+			return ""
+		}
+	}
+	return t.c.Targets[0].Path
+}
+
 // classes writes the classes, the smallest first.
 func (t *comparisonText) classes() {
 	for i := range t.c.Classes {
 		if i == t.top {
-			t.more(i)
+			t.restOfClasses(i)
 			break
 		}
 		t.printf("\n")
@@ -134,7 +148,7 @@ func (t *comparisonText) classes() {
 }
 
 // more writes how many classes are left out.
-func (t *comparisonText) more(shown int) {
+func (t *comparisonText) restOfClasses(shown int) {
 	targets := 0
 	for i := shown; i < len(t.c.Classes); i++ {
 		targets += len(t.c.Classes[i].Targets)
@@ -149,7 +163,7 @@ func (t *comparisonText) class(number int) {
 	c := &t.c.Classes[number]
 	t.printf("%s %s\n", t.header(fmt.Sprintf("class %d:", number+1)), t.who(c))
 	if c.Unread != "" {
-		t.printf("  %s %s\n", t.warn("not read:"), c.Unread)
+		t.printf("  %s %s\n", t.warn("not read:"), cutShort(c.Unread, maxMarkdownLine))
 		return
 	}
 	for i, fact := range c.Facts {
@@ -157,13 +171,14 @@ func (t *comparisonText) class(number int) {
 			t.printf("  %s\n", t.faint(plural(len(c.Facts)-i, "fact", "facts")+" more (-v)"))
 			break
 		}
-		t.printf("  %s\n", t.warn(fact))
+		t.printf("  %s\n", t.warn(cutShort(fact, maxMarkdownLine)))
 	}
 	for i := range c.Builds {
 		t.printf("  with build %s of %s\n", shortID(c.Builds[i].BuildID), c.Builds[i].Name)
 	}
 	t.parting(number)
 	t.moments(c)
+	t.incomplete(c)
 	t.variants(c)
 }
 
@@ -185,66 +200,85 @@ func shortID(id string) string { return cmp.Or(id[:min(len(id), 12)], "unknown")
 func (t *comparisonText) parting(number int) {
 	c := &t.c.Classes[number]
 	p := c.PartsAt
-	if p == nil {
-		t.sameStacks(number)
+	if p == nil || len(c.Facts)+len(c.Builds) > 0 && t.isUsual(number) {
+		if number != t.largest() && len(c.Facts)+len(c.Builds) > 0 {
+			t.printf("  %s\n", t.faint("most others have its stacks too"))
+		}
+		t.example(c)
 		return
 	}
 	head := roleWords(p.Role) + " parts from the others"
-	if p.Last >= 0 {
-		line := fmt.Sprintf("  %s in ", head)
-		t.printf("  %s in %s\n", head, t.function(t.frame(p.Last, number, comparisonWidth-len(line))))
-	} else {
+	switch {
+	case p.Last >= 0:
+		head += " in "
+		t.printf("  %s%s\n", head, t.function(t.frame(p.Last, number, comparisonWidth-2-utf8.RuneCountInString(head))))
+	case t.partingThread(number) == nil:
+		t.printf("  %s of the others is missing\n", roleWords(p.Role))
+	default:
 		t.printf("  %s at the outermost frame\n", head)
 	}
 	t.rows(t.partingRows(number))
-	if line := t.example(c); line != "" {
-		t.printf("  %s\n", t.faint(line))
-	}
+	t.example(c)
 }
 
 // partingRow is what a class, or others, do behind the last frame that they have in common.
 type partingRow struct {
 	who              string
 	nodes            []int
-	class            int // whose lines the frames have; -1: that of all
+	class            int    // whose lines the frames have; -1: that of all
+	text             string // in place of nodes
 	marks            string
 	targets, threads int
 }
 
 // partingRows are what the class does, and what the others do.
-func (t *comparisonText) partingRows(number int) []partingRow {
-	c := &t.c.Classes[number]
-	p := c.PartsAt
-	own := partingRow{who: "here", class: number, targets: len(c.Targets)}
-	if p.Here >= 0 {
-		own.nodes = t.tree.below(p.Last, p.Node)
-	}
-	for i := range c.Threads {
-		if th := &c.Threads[i]; th.Role == p.Role && th.Node == p.Node {
-			own.threads += th.Threads
-			own.marks = threadMarks(th)
+func (t *comparisonText) partingRows(number int) (rows []partingRow) {
+	p := t.c.Classes[number].PartsAt
+	if th := t.partingThread(number); th != nil {
+		own := partingRow{who: "here", class: number, text: "ends there", marks: threadMarks(th), targets: len(t.c.Classes[number].Targets), threads: th.Threads}
+		if own.nodes = t.tree.below(p.Last, th.Node); p.Last < 0 {
+			own.text = "no frame"
 		}
+		rows = append(rows, own)
 	}
-	rows := []partingRow{own}
+	left := p.More
 	for i := range p.There {
-		if i == maxThere && !t.o.Verbose {
-			rest := partingRow{who: "others", class: -1}
-			for _, b := range p.There[i:] {
-				rest.targets += b.Targets
-				rest.threads += b.Threads
-			}
-			rest.marks = fmt.Sprintf("%d other ways (-v)", len(p.There)-i)
-			rows = append(rows, rest)
-			break
-		}
 		b := &p.There[i]
-		row := partingRow{who: "others", class: -1, targets: b.Targets, threads: b.Threads}
-		if b.Node >= 0 {
+		if i >= maxThere && !t.o.Verbose {
+			left++
+			continue
+		}
+		row := partingRow{who: "others", class: -1, text: "end there", targets: b.Targets, threads: b.Threads}
+		switch {
+		case b.Node >= 0 && p.IsMissing:
+			row.nodes = t.tree.below(p.Last, p.Node)
+		case b.Node >= 0:
 			row.nodes = t.tree.chain(nil, b.Node)
 		}
 		rows = append(rows, row)
 	}
+	if left > 0 {
+		rows = append(rows, partingRow{who: "others", class: -1, text: "in " + plural(left, "other way", "other ways")})
+	}
 	return rows
+}
+
+// partingThread is the stack of a class that parts, or, where it is one that the class has not, the first one of
+// the role that leads through the last frame in common; nil: there is none.
+func (t *comparisonText) partingThread(number int) *trace.ClassThread {
+	c := &t.c.Classes[number]
+	p := c.PartsAt
+	for i := range c.Threads {
+		th := &c.Threads[i]
+		switch {
+		case th.Role != p.Role:
+		case !p.IsMissing && th.Node == p.Node, p.IsMissing && p.Last < 0:
+			return th
+		case p.IsMissing && slices.Contains(t.tree.path(th.Node), p.Last):
+			return th
+		}
+	}
+	return nil
 }
 
 // threadMarks are what a thread of a class does, besides standing in a frame.
@@ -259,6 +293,9 @@ func threadMarks(th *trace.ClassThread) string {
 	case th.Still:
 		marks = append(marks, "stands still")
 	}
+	if th.Incomplete > 0 {
+		marks = append(marks, "cut")
+	}
 	return strings.Join(marks, ", ")
 }
 
@@ -270,8 +307,11 @@ func (t *comparisonText) rows(rows []partingRow) {
 	}
 	counts := make([]string, len(rows))
 	for i, r := range rows {
+		if r.targets == 0 {
+			continue
+		}
 		counts[i] = fmt.Sprintf("%*s", digits-len(strconv.Itoa(r.targets)), "") + t.count(r.targets)
-		if r.threads != r.targets && r.threads > 0 && !t.c.ByThread {
+		if r.threads != r.targets && !t.c.ByThread {
 			counts[i] += ", " + plural(r.threads, "thread", "threads")
 		}
 		width = max(width, len(counts[i]))
@@ -279,7 +319,8 @@ func (t *comparisonText) rows(rows []partingRow) {
 	room := comparisonWidth - len("    others  ") - 2 - width
 	for i, r := range rows {
 		text := t.row(&r, room)
-		t.printf("    %-6s  %s%*s  %s\n", r.who, t.function(text), max(room-utf8.RuneCountInString(text), 0), "", counts[i])
+		line := fmt.Sprintf("%-*s  %s", room, text, counts[i])
+		t.printf("    %-6s  %s%s\n", r.who, t.function(text), strings.TrimRight(line[len(text):], " "))
 	}
 }
 
@@ -288,7 +329,7 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 	marks := r.marks
 	switch {
 	case len(r.nodes) == 0 && marks == "":
-		return "ends there"
+		return r.text
 	case len(r.nodes) == 0:
 		return marks
 	case marks != "":
@@ -297,44 +338,24 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 	return t.chain(r.nodes, r.class, room-len(marks)) + marks
 }
 
-// sameStacks writes how a class differs that has no stack of its own.
-func (t *comparisonText) sameStacks(number int) {
-	c := &t.c.Classes[number]
-	largest := t.largest()
-	if t.readable < 2 || largest == number {
-		return
+// isUsual reports whether most other targets have the stack at which a class parts from the others.
+func (t *comparisonText) isUsual(number int) bool {
+	p := t.c.Classes[number].PartsAt
+	if p.IsMissing {
+		return false
 	}
-	type key struct {
-		role                  string
-		node                  int
-		moves, still, crashed bool
-	}
-	own := map[key]bool{}
-	for i := range c.Threads {
-		th := &c.Threads[i]
-		own[key{th.Role, th.Node, th.Moves, th.Still, th.Crashed}] = true
-	}
-	missing := 0
-	for i := range t.c.Classes[largest].Threads {
-		th := &t.c.Classes[largest].Threads[i]
-		if own[key{th.Role, th.Node, th.Moves, th.Still, th.Crashed}] {
+	have, others := 0, 0
+	for i := range t.c.Classes {
+		c := &t.c.Classes[i]
+		if i == number || c.Unread != "" {
 			continue
 		}
-		if missing++; missing > maxThere && !t.o.Verbose {
-			continue
+		others += len(c.Targets)
+		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
+			have += len(c.Targets)
 		}
-		head := fmt.Sprintf("  without %s in ", roleWords(th.Role))
-		t.printf("  without %s in %s\n", roleWords(th.Role), t.function(t.chain(t.tree.path(th.Node), largest, comparisonWidth-len(head))))
 	}
-	switch {
-	case missing > maxThere && !t.o.Verbose:
-		t.printf("  %s\n", t.faint(fmt.Sprintf("without %s more (-v)", plural(missing-maxThere, "stack", "stacks"))))
-	case missing == 0 && len(c.Facts)+len(c.Builds) > 0:
-		t.printf("  %s\n", t.faint("its stacks are those of class "+strconv.Itoa(largest+1)))
-	}
-	if line := t.example(c); line != "" {
-		t.printf("  %s\n", t.faint(line))
-	}
+	return have > others/2
 }
 
 // largest is the largest class with stacks; -1: none has.
@@ -347,11 +368,13 @@ func (t *comparisonText) largest() int {
 	return -1
 }
 
-// example is a target of a class, and its thread that parts.
-func (t *comparisonText) example(c *trace.TargetClass) string {
-	first := c.Targets[0]
-	thread := ""
-	if p := c.PartsAt; p != nil {
+// example writes a target of a class, and its thread that parts.
+func (t *comparisonText) example(c *trace.TargetClass) {
+	if t.c.ByThread {
+		return
+	}
+	first, thread := c.Targets[0], ""
+	if p := c.PartsAt; p != nil && !p.IsMissing {
 		for i := range c.Threads {
 			if th := &c.Threads[i]; th.Role == p.Role && th.Node == p.Node && len(th.IDs) > 0 {
 				first, thread = th.IDs[0].Target, ", thread "+th.IDs[0].ID
@@ -359,11 +382,22 @@ func (t *comparisonText) example(c *trace.TargetClass) string {
 			}
 		}
 	}
-	name := t.c.Targets[first].Path
-	if t.c.ByThread || name == "" {
-		return ""
+	if path := t.c.Targets[first].Path; path != "" {
+		t.printf("  %s\n", t.faint(cutShort("for example "+path+thread, maxMarkdownLine)))
 	}
-	return "for example " + name + thread
+}
+
+// incomplete writes how many stacks of a class end early, and why one does.
+func (t *comparisonText) incomplete(c *trace.TargetClass) {
+	n, why := 0, ""
+	for i := range c.Threads {
+		if th := &c.Threads[i]; th.Incomplete > 0 {
+			n, why = n+th.Incomplete, cmp.Or(why, th.Ends)
+		}
+	}
+	if n > 0 {
+		t.printf("  %s %s\n", t.warn(plural(n, "stack ends", "stacks end")+" early:"), cutShort(why, maxMarkdownLine))
+	}
 }
 
 // moments writes which threads of a class move between moments.
@@ -386,11 +420,11 @@ func (t *comparisonText) moments(c *trace.TargetClass) {
 	}
 	var parts []string
 	if moves > 0 {
-		more := ""
+		rest := ""
 		if n := len(roles) - maxThere; n > 0 {
-			roles, more = roles[:maxThere], fmt.Sprintf(" and %d more", n)
+			roles, rest = roles[:maxThere], fmt.Sprintf(" and %d more", n)
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", plural(moves, "stack moves", "stacks move"), strings.Join(roles, ", "), more))
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", plural(moves, "stack moves", "stacks move"), strings.Join(roles, ", "), rest))
 	}
 	if still > 0 {
 		parts = append(parts, plural(still, "stack stands still", "stacks stand still"))
@@ -414,8 +448,8 @@ func (t *comparisonText) variants(c *trace.TargetClass) {
 		t.printf("%s", line)
 		if node, other := t.ownLine(c, i); node >= 0 {
 			text := t.lineOf(node)
-			if other >= 0 {
-				text += ", not " + linePlace(&t.c.Lines[other].Frame)
+			if place := t.placeOf(other); place != "" {
+				text += ", not " + place
 			}
 			t.printf(" in %s", t.function(text))
 		}
@@ -510,6 +544,7 @@ type treeRow struct {
 // treeRows are the rows of the tree, at most so many, and the number of the others.
 func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
 	room := comparisonWidth - t.countsWidth()
+	roles := t.rolesOfOne()
 	t.tree.each(t.branchesOfNode(), func(b *branch) bool {
 		r := treeRow{indent: 2 * min(b.depth, maxIndent)}
 		switch {
@@ -521,6 +556,9 @@ func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
 		default:
 			n := &t.c.Functions[b.nodes[0]]
 			r.targets, r.threads, r.who = n.Targets, n.Threads, t.whoIsIn(n)
+			if t.readable < 2 {
+				r.who = roles[b.nodes[len(b.nodes)-1]]
+			}
 			width := room - r.indent
 			if r.who != "" {
 				width -= utf8.RuneCountInString(r.who) + 2
@@ -532,6 +570,35 @@ func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
 	})
 	return rows, left
 }
+
+// rolesOfOne has the roles of the threads that stand in a node, and whether they move, where all targets are in
+// one class.
+func (t *comparisonText) rolesOfOne() map[int]string {
+	largest := t.largest()
+	if t.readable != 1 {
+		return nil
+	}
+	roles := map[int]string{}
+	for i := range t.c.Classes[largest].Threads {
+		th := &t.c.Classes[largest].Threads[i]
+		text := cutShort(escape.Text(th.Role), textName/2)
+		if marks := threadMarks(th); marks != "" {
+			text += ": " + marks
+		}
+		switch before := roles[th.Node]; {
+		case before == "":
+			roles[th.Node] = text
+		case len(before) < textName:
+			roles[th.Node] += ", " + text
+		case !strings.HasSuffix(before, more):
+			roles[th.Node] += more
+		}
+	}
+	return roles
+}
+
+// more stands for roles that are left out.
+const more = " and others"
 
 // countsWidth is the width of the numbers before a row of the tree.
 func (t *comparisonText) countsWidth() int {
@@ -610,8 +677,11 @@ func (t *comparisonText) branchesOfNode() int {
 
 // whoIsIn names the targets that have a thread in a node; "": all have.
 func (t *comparisonText) whoIsIn(n *trace.CallNode) string {
-	if len(n.Classes) >= t.readable {
+	switch {
+	case n.ClassCount >= t.readable:
 		return ""
+	case n.Classes == nil:
+		return plural(n.ClassCount, "class", "classes")
 	}
 	var targets []int
 	for _, class := range n.Classes {
@@ -639,7 +709,11 @@ func (t *comparisonText) modules() {
 				break
 			}
 			b := &m.Builds[k]
-			t.printf("    %-12s  %s, %s\n", shortID(b.BuildID), t.names.of(b.Targets, comparisonWidth/2), t.count(len(b.Targets)))
+			who := ""
+			if b.Targets != nil {
+				who = t.names.of(b.Targets, comparisonWidth/2) + ", "
+			}
+			t.printf("    %-12s  %s%s\n", shortID(b.BuildID), who, t.count(b.Count))
 		}
 	}
 }
@@ -653,6 +727,9 @@ func (t *comparisonText) problems() {
 	var list []*problem
 	seen := map[string]*problem{}
 	for i := range t.c.Targets {
+		if t.c.Classes[t.c.Targets[i].Class].Unread != "" {
+			continue // its class says why
+		}
 		for _, text := range t.c.Targets[i].Problems {
 			p := seen[text]
 			if p == nil {
@@ -785,6 +862,14 @@ func (f *comparedFrames) frame(node, class, most int) string {
 	return text
 }
 
+// placeOf is the file and the line of a node by lines; "" where it has none.
+func (f *comparedFrames) placeOf(node int) string {
+	if node < 0 {
+		return ""
+	}
+	return linePlace(&f.c.Lines[node].Frame)
+}
+
 // lineOf is a frame of a node by lines.
 func (f *comparedFrames) lineOf(node int) string {
 	frame := &f.c.Lines[node].Frame
@@ -798,7 +883,10 @@ func (f *comparedFrames) chain(nodes []int, class, most int) string {
 		return f.comparedName(&f.c.Functions[nodes[i]].Frame, max(min(room, textName), 8))
 	}
 	last := len(nodes) - 1
-	if last == 0 {
+	switch last {
+	case -1:
+		return "no frame"
+	case 0:
 		return f.withLine(name(0, most), nodes[0], class, most)
 	}
 	const between = " > "

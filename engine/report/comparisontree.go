@@ -27,7 +27,7 @@ func newBranches(nodes []trace.CallNode, readable int, isWhole bool) *branches {
 	b := &branches{nodes: nodes, isShown: make([]bool, len(nodes)), first: make([]int32, len(nodes)+2), list: make([]int32, len(nodes))}
 	for i := range slices.Backward(nodes) {
 		n := &nodes[i]
-		b.isShown[i] = b.isShown[i] || isWhole || len(n.Classes) < readable
+		b.isShown[i] = b.isShown[i] || isWhole || n.ClassCount < readable
 		if b.isShown[i] && n.Parent >= 0 {
 			b.isShown[n.Parent] = true // it precedes its children
 		}

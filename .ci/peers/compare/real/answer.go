@@ -18,7 +18,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// planted is what a comparison has to find first.
+// planted has the targets that a comparison has to find first.
 type planted struct {
 	label, values string // the targets, by a label; values "": only how many
 	count         int    // of targets, where values is ""
@@ -26,7 +26,7 @@ type planted struct {
 	fact          string // with which a fact begins; "": any
 }
 
-// answer is what a comparison said.
+// answer has the findings of a comparison.
 type answer struct {
 	planted, found string
 	classes        int
@@ -61,7 +61,7 @@ type class struct {
 	} `json:"parts_at"`
 }
 
-// writer keeps what is written.
+// writer keeps all that is written to it.
 type writer []byte
 
 func (b *writer) Write(p []byte) (int, error) {
@@ -108,7 +108,7 @@ func (w *work) measure(out io.Writer, args ...string) (*cost.Cost, error) {
 	return took, nil
 }
 
-// compare compares targets, and holds the answer against what was planted.
+// compare compares targets, and holds the answer against the planted ones.
 func (w *work) compare(targets []string, p planted) (*answer, error) {
 	a := &answer{}
 	var out writer
@@ -206,7 +206,7 @@ func (a *answer) partition(label string, groups [][]int) error {
 	return nil
 }
 
-// collection is what `unwindd collect` said.
+// collection is the report of `unwindd collect`.
 type collection struct {
 	wall    time.Duration
 	Moments []struct {

@@ -16,7 +16,7 @@ import (
 // crash so.
 var causes = []struct {
 	name, function string
-	of             int
+	share          int
 }{{"divide", "average", 10}, {"abort", "check_totals", 90}, {"null", "parse_header", 900}}
 
 // crashes are the cores of a program that crashed for three reasons, in any order.
@@ -28,7 +28,7 @@ func crashes(w *work) (*answer, error) {
 	count := w.size(100, 1000)
 	var order []int
 	for i, c := range causes {
-		order = append(order, slices.Repeat([]int{i}, c.of*count/1000)...)
+		order = append(order, slices.Repeat([]int{i}, c.share*count/1000)...)
 	}
 	random := rand.New(rand.NewPCG(uint64(w.seed), 6)) //nolint:gosec // no secret
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command real starts real jobs of many processes, threads and goroutines, of which one or a few are
-// elsewhere, or crash, has unwindd collect and compare them, and holds the answer against what was planted:
+// elsewhere, or crash, has unwindd collect and compare them, and holds the answer against the planted one:
 // who differs is to be the first class, and to part from the rest at the function that the program is in.
 // Jobs that were collected have to go on to their end.
 //

@@ -39,12 +39,12 @@ func pyenvPython() (string, error) {
 // errAbsent says that a job is left out.
 var errAbsent = errors.New("it is not installed")
 
-// spied are what differs in py-spy's text of the same stacks: IDs of processes and threads, and numbers in
-// names.
+// spied matches the parts of py-spy's text that differ for equal stacks: IDs of processes and threads, and
+// numbers in names.
 var spied = regexp.MustCompile(`(?m)^(Process \d+: .*|Python v.*)\n|^(Thread )\S+( \((?:active|idle)[+a-z]*\)|)|\d+`)
 
-// pySpy has py-spy dump each process, and groups what it prints as text: the groups are to be those of
-// the comparison.
+// pySpy has py-spy dump each process, and groups the dumps as text: the comparison is to have the same
+// groups.
 func (w *work) pySpy(pids []int, late int, a *answer) error {
 	if w.quick {
 		return nil

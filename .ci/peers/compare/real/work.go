@@ -24,7 +24,7 @@ import (
 //go:embed testdata
 var sources embed.FS
 
-// rig is what jobs share.
+// rig has what all jobs use.
 type rig struct {
 	unwindd, dir   string
 	quick, verbose bool
@@ -109,7 +109,7 @@ func (w *work) start(argv ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// end kills what was started and has not ended.
+// end kills the programs that were started and have not ended.
 func (w *work) end() {
 	var left []*exec.Cmd
 	for _, cmd := range w.started {
@@ -157,7 +157,7 @@ func (w *work) await(state string, count int) (pids []int, err error) {
 	return nil, fmt.Errorf("only %d of %d processes are %s after %v:%s", len(pids), count, state, patience, w.said())
 }
 
-// said is what the programs wrote.
+// said returns the output of the programs.
 func (w *work) said() (text string) {
 	for _, cmd := range w.started {
 		text += fmt.Sprint("\n", cmd.Stdout, cmd.Stderr)
