@@ -281,6 +281,9 @@ func node(n uint32) int { return int(n) - 1 }
 
 // threadsOf are the threads of a class, or of a variant by lines.
 func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []trace.ClassThread {
+	if len(threads) == 0 {
+		return nil
+	}
 	list := make([]trace.ClassThread, len(threads))
 	if len(threads) == 0 {
 		return list // nothing was read
@@ -313,6 +316,9 @@ func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []t
 
 // unitStandings are where the threads of a unit stand, by IDs.
 func (r *result) unitStandings(u *unit) []standing {
+	if u.view < 0 { // it could not be read
+		return nil
+	}
 	if u.isThread {
 		v := r.views[u.view]
 		return []standing{{stand: v.list[0].stand, id: u.id}}

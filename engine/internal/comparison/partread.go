@@ -123,15 +123,12 @@ func (p *partReader) time() time.Time {
 		return time.Time{}
 	}
 	seconds := p.signed()
-	if seconds < -maxSeconds || seconds > maxSeconds {
-		p.fail("a time of %d seconds, expected at most %d", seconds, int64(maxSeconds))
-		return time.Time{}
+	t := plainTime(time.Unix(seconds, int64(nanoseconds)-1)) //nolint:gosec // bounded
+	if t.IsZero() {
+		p.fail("a time of %d seconds, expected one of the years 1 to 9999", seconds)
 	}
-	return time.Unix(seconds, int64(nanoseconds)-1).UTC() //nolint:gosec // bounded
+	return t
 }
-
-// maxSeconds is the year 9999, the last one of times as text.
-const maxSeconds = 253402300799
 
 // read reads all behind the magic.
 func (p *partReader) read() {
