@@ -41,7 +41,9 @@ var plants = map[string]func(j *job, t *Target, moment int){
 	"ahead": func(_ *job, t *Target, _ int) {
 		t.Threads[0].Frames = append(slices.Clone(t.Threads[0].Frames), stackOf("next:3 step:4")...)
 	},
-	"missing": func(_ *job, t *Target, _ int) { t.Threads = t.Threads[:len(t.Threads)-1] },
+	"missing": func(_ *job, t *Target, _ int) {
+		t.Threads = slices.DeleteFunc(t.Threads, func(th Thread) bool { return th.Role == "last" })
+	},
 	"added": func(_ *job, t *Target, _ int) {
 		t.Threads = append(t.Threads, Thread{ID: "999999", Role: "extra", Frames: stackOf("start:1 spin:2")})
 	},
@@ -62,6 +64,8 @@ func newJob(seed uint64) *job {
 	}
 	if seed%2 == 0 {
 		j.plan(n)
+		j.base[0].Frames = append(stackOf("begin:1"), j.base[0].Frames...)
+		j.base[len(j.base)-1].Role = "last"
 	}
 	identified := j.IntN(3) > 0
 	for rank := range n {
