@@ -12,7 +12,7 @@ import (
 )
 
 // comparisonPage opens the page of a comparison.
-func comparisonPage(t *testing.T, m *madeComparison) (b *oracle.Browser, url string) {
+func comparisonPage(t *testing.T, m *madeJob) (b *oracle.Browser, url string) {
 	t.Helper()
 	oracle.Tools(t, "chromium")
 	b, url = browsed(t, m.written(t, func(c *Comparison, w io.Writer) error { return c.WriteHTML(w) }))
@@ -63,8 +63,9 @@ func TestHostileNamesDoNothingOnAComparisonPage(t *testing.T) {
 
 // TestComparisonPageOfEveryKind shows each class, a target of it, and every view, and says nothing.
 func TestComparisonPageOfEveryKind(t *testing.T) {
-	for name, m := range madeComparisons() {
-		b, url := comparisonPage(t, m)
+	for name, job := range madeComparisons() {
+		m := job.comparison()
+		b, url := comparisonPage(t, job)
 		var text string
 		b.Eval(&text, everywhere)
 		for i := range m.Classes {
