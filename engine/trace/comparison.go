@@ -12,7 +12,8 @@ type Comparison struct {
 	// Targets are in the order of their labels and paths, numbers in them by their values.
 	Targets []ComparedTarget
 	// Classes are the classes of targets, the smallest first. Of equally large ones the first is the
-	// one whose rarest stack the fewest other targets have.
+	// one whose rarest stack the fewest other targets have, or that has not a stack that almost all others have; then the
+	// one to which something happened; then the one that parts from the others the furthest out.
 	Classes []TargetClass
 	// Functions is the tree of stacks by functions, Lines the one by lines. A parent precedes its
 	// children, which are in the order of their functions and lines.

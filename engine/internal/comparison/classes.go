@@ -281,6 +281,9 @@ func node(n uint32) int { return int(n) - 1 }
 
 // threadsOf are the threads of a class, or of a variant by lines.
 func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []trace.ClassThread {
+	if len(threads) == 0 {
+		return nil
+	}
 	list := make([]trace.ClassThread, len(threads))
 	if len(threads) == 0 {
 		return list // nothing was read

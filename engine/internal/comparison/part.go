@@ -20,7 +20,7 @@ type Part struct {
 	byThread bool
 	texts    texts
 	frames   []trace.ComparedFrame
-	frameIDs map[trace.ComparedFrame]uint32
+	frameIDs map[frameKey]uint32
 	// The stacks are a tree by lines. Of each node there are its parent, its frame and the child that was
 	// requested last; node 0 is the root.
 	nodes                  *trie.Trie
@@ -94,7 +94,7 @@ const maxLabels = 64
 // is compared by its threads in any case.
 func New(byThread bool) *Part {
 	p := &Part{
-		byThread: byThread, frameIDs: map[trace.ComparedFrame]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
+		byThread: byThread, frameIDs: map[frameKey]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
 		shapeIDs: map[string]uint32{}, moduleIDs: map[string]uint32{}, notes: map[note]struct{}{},
 	}
 	p.texts.number("")
@@ -118,17 +118,14 @@ func (t *texts) number(s string) uint32 {
 	}
 	s = strings.Clone(s) // it may be a piece of a whole file
 	id := uint32(len(t.list))
-	t.list, t.ids[s] = append(t.list, s), id
+	t.list, t.ids[s] = append(trie.Grown(t.list), s), id
 	return id
 }
-
-// own is the text as it is kept.
-func (t *texts) own(s string) string { return t.list[t.number(s)] }
 
 // Add adds a target, which is not kept.
 func (p *Part) Add(t *Target) {
 	r := record{
-		path: strings.Clone(t.Path), host: p.texts.number(t.Host), pid: t.PID, started: t.Started.UTC().Round(0), taken: t.Taken.UTC().Round(0),
+		path: strings.Clone(t.Path), host: p.texts.number(t.Host), pid: t.PID, started: plainTime(t.Started), taken: plainTime(t.Taken),
 		unread: p.texts.number(t.Unread),
 	}
 	p.addTexts(&r, t)
@@ -137,6 +134,14 @@ func (p *Part) Add(t *Target) {
 		p.addModules(&r, t.Modules)
 	}
 	p.records = append(trie.Grown(p.records), r)
+}
+
+// plainTime is a time without a place; zero where it cannot be written.
+func plainTime(t time.Time) time.Time {
+	if t = t.UTC().Round(0); t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // addTexts adds labels, facts and problems.
@@ -244,17 +249,27 @@ func (p *Part) child(node, frame uint32) uint32 {
 	return c
 }
 
+// frameKey is a frame without pointers: a large table of them costs the collector of garbage nothing.
+type frameKey struct {
+	texts                      [5]uint32
+	offset                     uint64
+	line, column               int
+	isInlined, isWave, isGuess bool
+}
+
 func (p *Part) frameNumber(f *trace.ComparedFrame) uint32 {
-	if id, ok := p.frameIDs[*f]; ok {
+	own := *f
+	key := frameKey{offset: f.Offset, line: f.Line, column: f.Column, isInlined: f.IsInlined, isWave: f.IsWave, isGuess: f.IsGuess}
+	for i, s := range [...]*string{&own.Function, &own.Short, &own.Module, &own.Runtime, &own.File} {
+		key.texts[i] = p.texts.number(*s)
+		*s = p.texts.list[key.texts[i]]
+	}
+	if id, ok := p.frameIDs[key]; ok {
 		return id
 	}
-	own := *f
-	for _, s := range []*string{&own.Function, &own.Short, &own.Module, &own.Runtime, &own.File} {
-		*s = p.texts.own(*s)
-	}
 	id := uint32(len(p.frames)) //nolint:gosec // memory has room for fewer
-	p.frames = append(p.frames, own)
-	p.frameIDs[own] = id
+	p.frames = append(trie.Grown(p.frames), own)
+	p.frameIDs[key] = id
 	return id
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,11 @@ type process struct {
 
 // last is the last moment.
 func (p *process) last() *record { return p.moments[len(p.moments)-1] }
+
+// hasThreads reports whether it has threads at its last moment.
+func (p *process) hasThreads(part *Part) bool {
+	return len(p.moments) > 0 && len(part.shapes[p.last().shape]) > 0
+}
 
 // rankLabel is the label by which moments of one process are found where nothing else is known.
 const rankLabel = "rank"
@@ -90,7 +96,7 @@ func (r *result) identity(one *record, i int) identity {
 		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank}
 	case one.unread != 0:
 	case one.pid != 0 && !one.started.IsZero():
-		return identity{kind: byStart, pid: one.pid, started: one.started.UnixNano(), rank: rank, others: r.labelsKey(one)}
+		return identity{kind: byStart, pid: one.pid, started: one.started.UnixMicro(), rank: rank, others: r.labelsKey(one)}
 	case rank != "":
 		return identity{kind: byRank, rank: rank}
 	}
@@ -117,41 +123,71 @@ func (r *result) labelsKey(one *record) string {
 
 // divide divides records of one identity where something contradicts that they are of one process.
 func (r *result) divide(kind identityKind, records []*record) [][]*record {
-	contradicts := func(known func(*record) string) bool {
-		first := ""
-		for _, one := range records {
-			value := known(one)
-			if first == "" {
-				first = value
-			} else if value != "" && value != first {
-				return true
-			}
-		}
-		return false
-	}
-	known := []func(*record) string{startKey}
-	if kind == byRank {
-		known = append(known, func(one *record) string { return r.text(one.host) }, pidKey)
-		for _, name := range identityLabels {
-			known = append(known, func(one *record) string { return r.label(one, name) })
-		}
-	}
-	if len(records) == 1 || !slices.ContainsFunc(known, contradicts) {
+	switch {
+	case len(records) == 1:
 		return [][]*record{records}
+	case kind == byProcess:
+		return divideByStart(records)
+	case kind == byRank:
+		return r.divideByKnown(records)
 	}
-	groups := map[string]int{}
-	var list [][]*record
-	for _, one := range records {
-		key := ""
-		for _, f := range known {
-			key += fmt.Sprintf("%q", f(one))
+	return [][]*record{records}
+}
+
+// clockStep is how far times that are the same may differ: Linux says when a process started by the time at which
+// the system started, and that by a clock that is set.
+const clockStep = 2 * time.Second
+
+// divideByStart divides the records of one PID by start times. Where there are several, records without
+// one are of a process of their own.
+func divideByStart(records []*record) (list [][]*record) {
+	slices.SortFunc(records, func(a, b *record) int { return a.started.Compare(b.started) })
+	unknown := 0
+	for unknown < len(records) && records[unknown].started.IsZero() {
+		unknown++
+	}
+	for i := unknown; i < len(records); i++ {
+		if i == unknown || records[i].started.Sub(records[i-1].started) > clockStep {
+			list = append(list, nil)
 		}
+		list[len(list)-1] = append(list[len(list)-1], records[i])
+	}
+	switch {
+	case len(list) == 1:
+		return [][]*record{records}
+	case unknown > 0:
+		return append(list, records[:unknown])
+	}
+	return list
+}
+
+// divideByKnown divides records of one rank by all that is known of them, where two have something else.
+func (r *result) divideByKnown(records []*record) (list [][]*record) {
+	known := func(one *record) []string {
+		values := []string{startKey(one), r.text(one.host), pidKey(one)}
+		for _, name := range identityLabels {
+			values = append(values, r.label(one, name))
+		}
+		return values
+	}
+	first, contradicts := known(records[0]), false
+	groups := map[string]int{}
+	for _, one := range records {
+		values := known(one)
+		for i, v := range values {
+			contradicts = contradicts || v != "" && first[i] != "" && v != first[i]
+			first[i] = cmp.Or(first[i], v)
+		}
+		key := fmt.Sprintf("%q", values)
 		i, ok := groups[key]
 		if !ok {
 			i = len(list)
 			groups[key], list = i, append(list, nil)
 		}
 		list[i] = append(list[i], one)
+	}
+	if !contradicts {
+		return [][]*record{records}
 	}
 	return list
 }
@@ -167,7 +203,7 @@ func pidKey(one *record) string {
 	if one.pid == 0 {
 		return ""
 	}
-	return fmt.Sprint(one.pid)
+	return strconv.FormatInt(one.pid, 10)
 }
 
 // process makes a process of its records.
@@ -215,9 +251,15 @@ func (r *result) process(kind identityKind, records []*record) *process {
 	return p
 }
 
+// maxProblems bounds the problems of a process that are listed.
+const maxProblems = 64
+
 // problem adds a problem, once.
 func (p *process) problem(text string) {
-	if !slices.Contains(p.problems, text) {
+	if len(p.problems) >= maxProblems {
+		text = "there are more problems, which are left out"
+	}
+	if len(p.problems) <= maxProblems && !slices.Contains(p.problems, text) {
 		p.problems = append(p.problems, text)
 	}
 }
@@ -228,9 +270,6 @@ func (r *result) sameMoment(p *process, one *record) {
 		p.problem(fmt.Sprintf("%s and %s are this process at one time, with other stacks: those of the first are compared", last.path, one.path))
 	}
 }
-
-// clockStep is how far a clock may be wrong before that is said.
-const clockStep = 2 * time.Second
 
 // clock says where the times of a process contradict each other.
 func (r *result) clock(p *process) {
