@@ -36,7 +36,9 @@ var plants = map[string]func(j *job, t *Target, moment int){
 	"slow": func(_ *job, t *Target, _ int) {
 		t.Threads[0].Frames = append(t.Threads[0].Frames[:len(t.Threads[0].Frames)-1:len(t.Threads[0].Frames)-1], stackOf("compute:5")...)
 	},
-	"crashed": func(_ *job, t *Target, _ int) { t.Threads[len(t.Threads)-1].Crashed, t.Facts = true, []string{"SIGSEGV"} },
+	"crashed": func(_ *job, t *Target, _ int) {
+		t.Threads[len(t.Threads)-1].Crashed, t.Facts = true, []string{"SIGSEGV"}
+	},
 	"library": func(_ *job, t *Target, _ int) { t.Modules[0].BuildID = "ffff" },
 	"ahead": func(_ *job, t *Target, _ int) {
 		t.Threads[0].Frames = append(slices.Clone(t.Threads[0].Frames), stackOf("next:3 step:4")...)

@@ -201,7 +201,7 @@ func (p *Part) addThreads(r *record, threads []Thread) {
 	p.threads = list[:0]
 }
 
-// keep sorts threads and keeps them as those of a record.
+// keep sorts the threads of a record and keeps them.
 func (p *Part) keep(r *record, list []keyedThread) {
 	slices.SortFunc(list, func(a, b keyedThread) int {
 		if c := a.runKey.compare(&b.runKey); c != 0 {
