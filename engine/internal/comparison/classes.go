@@ -58,7 +58,7 @@ func (r *result) orderUnits() {
 	})
 }
 
-// facts are what happened to a unit, sorted.
+// facts are the facts about a unit, sorted.
 func (r *result) facts(u *unit) (list []string) {
 	if u.view < 0 || u.isThread && !u.crashed {
 		return nil

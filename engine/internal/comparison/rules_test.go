@@ -494,3 +494,15 @@ func TestNoTargetsAreNoClasses(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+func TestMoreTargetsOfTheSameStacksAddNoStacks(t *testing.T) {
+	l := newLarge(30, 20)
+	few, many := l.part(0, 1000), l.part(0, 4000)
+	if len(few.parent) != len(many.parent) || len(few.shapes) != len(many.shapes) || len(few.moduleSets) != 2 {
+		t.Errorf("%d and %d nodes, %d and %d shapes", len(few.parent), len(many.parent), len(few.shapes), len(many.shapes))
+	}
+	one := l.rank(77)
+	if n := testing.AllocsPerRun(100, func() { few.Add(one) }); n > 4 {
+		t.Errorf("%v allocations for a target that is known, expected 4 at most", n)
+	}
+}
