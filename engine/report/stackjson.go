@@ -517,7 +517,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 // startOf returns where the function of a physical frame begins. Of one without a name call frame information
 // may tell.
 func (j *stackJSON) startOf(f *trace.Frame, s *trace.Symbol) (start uint64, ok bool) {
-	if s.HasStart || s.Function != "" || f.Module == nil {
+	if s.HasStart || s.Function != "" || f.Module == nil || j.start == nil {
 		return s.Start, s.HasStart
 	}
 	return j.start(f)
