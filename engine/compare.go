@@ -45,7 +45,9 @@ type comparer struct {
 
 // NewComparer returns a Comparer without targets. Targets are opened with the options of e, of which
 // variables, registers and lanes are not needed.
-func (e *Engine) NewComparer(o CompareOptions) *Comparer { return &Comparer{engine: e.forMany(), options: o} }
+func (e *Engine) NewComparer(o CompareOptions) *Comparer {
+	return &Comparer{engine: e.forMany(), options: o}
+}
 
 // forMany is a view of the engine for many targets that lie in the same folders: what lies in these is
 // looked up once. It leaves out what comparisons have no use for.

@@ -245,7 +245,7 @@ type stackJSON struct {
 	signature func(*trace.Thread) *trace.Signature // nil: none has one
 	caught    *trace.CaughtCrash                   // see Stacks.FirstCrash
 	start     functionStart
-	index     int                                  // of the frame that is written next
+	index     int // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
 	cycles  []Cycle   // likewise
