@@ -66,9 +66,16 @@ type jsonThreadID struct {
 	ID     string `json:"id"`
 }
 
+// jsonVariant is a trace.ClassVariant. Its threads have few members: the others are those of the class.
 type jsonVariant struct {
-	Targets []int             `json:"targets"`
-	Threads []jsonClassThread `json:"threads"`
+	Targets []int               `json:"targets"`
+	Threads []jsonVariantThread `json:"threads"`
+}
+
+type jsonVariantThread struct {
+	Role    string `json:"role"`
+	Node    *int   `json:"node,omitempty"` // by lines
+	Threads int    `json:"threads"`
 }
 
 type jsonParting struct {
@@ -229,7 +236,9 @@ func newJSONClass(c *trace.TargetClass) any {
 		Builds:  each(c.Builds, func(b *trace.ModuleBuild) jsonBuild { return jsonBuild(*b) }),
 		Threads: each(c.Threads, newJSONClassThread),
 		Variants: each(c.Variants, func(v *trace.ClassVariant) jsonVariant {
-			return jsonVariant{present(v.Targets), each(v.Threads, newJSONClassThread)}
+			return jsonVariant{present(v.Targets), each(v.Threads, func(t *trace.ClassThread) jsonVariantThread {
+				return jsonVariantThread{t.Role, known(t.Node), t.Threads}
+			})}
 		}),
 	}
 	if p := c.PartsAt; p != nil {

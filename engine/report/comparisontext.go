@@ -260,6 +260,9 @@ func (t *comparisonText) partingRows(number int) (rows []partingRow) {
 	if left > 0 {
 		rows = append(rows, partingRow{who: "others", class: -1, text: "in " + plural(left, "other way", "other ways")})
 	}
+	if n := t.elsewhere(number); n > 0 {
+		rows = append(rows, partingRow{who: "others", class: -1, text: "elsewhere", targets: n, threads: n})
+	}
 	return rows
 }
 
@@ -340,22 +343,38 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 
 // isUsual reports whether most other targets have the stack at which a class parts from the others.
 func (t *comparisonText) isUsual(number int) bool {
+	have, all := t.others(number)
+	return !t.c.Classes[number].PartsAt.IsMissing && have > all/2
+}
+
+// others is how many other targets were read, and how many of them have the stack at which a class parts.
+func (t *comparisonText) others(number int) (have, all int) {
 	p := t.c.Classes[number].PartsAt
-	if p.IsMissing {
-		return false
-	}
-	have, others := 0, 0
 	for i := range t.c.Classes {
 		c := &t.c.Classes[i]
 		if i == number || c.Unread != "" {
 			continue
 		}
-		others += len(c.Targets)
+		all += len(c.Targets)
 		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
 			have += len(c.Targets)
 		}
 	}
-	return have > others/2
+	return have, all
+}
+
+// elsewhere is how many other targets have neither the stack at which a class parts nor one of its branches. It is
+// known of the main thread, of which each target has one.
+func (t *comparisonText) elsewhere(number int) int {
+	p := t.c.Classes[number].PartsAt
+	if p.Role != mainRole || p.IsMissing || p.More > 0 || t.c.ByThread {
+		return 0
+	}
+	have, all := t.others(number)
+	for i := range p.There {
+		have += p.There[i].Targets
+	}
+	return all - have
 }
 
 // largest is the largest class with stacks; -1: none has.
@@ -764,7 +783,7 @@ func (t *comparisonText) problems() {
 func roleWords(role string) string {
 	role = cutShort(escape.Text(role), textName)
 	switch {
-	case role == "main":
+	case role == mainRole:
 		return "the main thread"
 	case strings.HasPrefix(role, "wave of "), strings.HasPrefix(role, "goroutine of "):
 		return role

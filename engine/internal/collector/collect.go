@@ -118,7 +118,8 @@ func (c *collector) explain(ctx context.Context, state target.Target) {
 	if facts == nil {
 		return
 	}
-	if p := facts.Process; p.ID != 0 || p.User != nil || p.Executable != "" || p.Command != "" {
+	p := facts.Process
+	if p.ID != 0 || p.User != nil || p.Executable != "" || p.Command != "" || p.Host != "" || !p.Created.IsZero() || !p.Kept.IsZero() {
 		c.result.Process = &p
 	}
 	if facts.Crash == nil {
