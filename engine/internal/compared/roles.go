@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// This file finds the roles of threads, by which those of one target are matched with those of others.
+// This file finds the roles of threads, by which the threads of one target are matched with other targets'.
 
 const (
 	// mainRole is the role of the thread that a process began with.
