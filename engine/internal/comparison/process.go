@@ -47,7 +47,7 @@ type identity struct {
 	kind       identityKind
 	host       uint32
 	pid        int64
-	rank       string
+	rank, pod  string
 	isOnItsOwn int // a record of which nothing is known
 }
 
@@ -84,7 +84,7 @@ func (r *result) identity(one *record, i int) identity {
 	rank := r.label(one, rankLabel)
 	switch {
 	case one.host != 0 && one.pid != 0:
-		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank}
+		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank, pod: r.label(one, "pod")}
 	case one.unread != 0:
 	case rank != "":
 		return identity{kind: byRank, rank: rank}

@@ -346,7 +346,7 @@ func TestTargetsThatCannotBeReadAreClassesOfTheirReasons(t *testing.T) {
 	}
 	list := append(mains("a", "a", "a", "a", "a"),
 		unread(5, "PATH: program header 3 is at 0x40, expected a 64-bit file of 900 bytes"), unread(6, "PATH: program header 17 is at 0x80, expected a 64-bit file of 901 bytes"),
-		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "PATH: offset 55"))
+		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "open /work/PATH: offset 55"))
 	c := resultOf(list...)
 	expect(t, classesOf(c), "7 unread: permission denied; 5-6 unread: program header # is at #, expected a 64-bit file of # bytes; 8-9 unread: offset 55; 0-4")
 	if p := c.Targets[5].Problems; len(p) != 1 || !strings.Contains(p[0], "program header 3") {
