@@ -81,7 +81,12 @@ func (p *partReader) signed() int64 {
 
 // count reads a number of elements, each of which has at least a number of bytes.
 func (p *partReader) count(least int) int {
-	return int(p.number(uint64((len(p.data) - p.offset) / least))) //nolint:gosec // bounded
+	n := p.number(math.MaxUint64)
+	if left := uint64((len(p.data) - p.offset) / least); n > left { //nolint:gosec // not negative
+		p.fail("a list of %d, expected at most %d in the bytes that follow", n, left)
+		return 0
+	}
+	return int(n) //nolint:gosec // bounded
 }
 
 // index reads the number of an entry of a list, which has so many.
