@@ -301,7 +301,9 @@ func TestOneProcessIsFoundByHostPIDAndStart(t *testing.T) {
 		{"the start is not known", at(targetOf(0), "h", 7, 1, 100), at(targetOf(0), "h", 7, 0, 101), 1},
 		{"other PIDs of a rank", at(targetOf(0), "", 7, 0, 0), at(targetOf(0), "", 8, 0, 0), 2},
 		{"other ranks of a PID", at(targetOf(0), "", 1, 0, 0), at(targetOf(1), "", 1, 0, 0), 2},
-		{"a PID and its start", at(targetOf(0), "", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 1},
+		{"the host is not known", at(targetOf(0), "", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 1},
+		{"the host of one is not known", at(targetOf(0), "h", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 2},
+		{"neither host nor rank is known", at(&Target{Path: "a"}, "", 1, 1, 100), at(&Target{Path: "b"}, "", 1, 1, 101), 2},
 	} {
 		one.b.Path += ".again"
 		c := resultOf(one.a, one.b)
@@ -309,7 +311,7 @@ func TestOneProcessIsFoundByHostPIDAndStart(t *testing.T) {
 			t.Errorf("%s: %d processes, expected %d", one.name, have, one.want)
 		}
 		isSaid := slices.ContainsFunc(c.Problems, func(s string) bool { return strings.HasPrefix(s, "rank 0 is the label of 2 processes") })
-		if sameRank := one.a.Labels["rank"] == one.b.Labels["rank"]; isSaid != (one.want == 2 && sameRank) {
+		if sameRank := one.a.Labels["rank"] == one.b.Labels["rank"]; isSaid != (one.want == 2 && sameRank && one.a.Labels != nil) {
 			t.Errorf("%s: %q", one.name, c.Problems)
 		}
 	}
@@ -344,7 +346,7 @@ func TestTargetsThatCannotBeReadAreClassesOfTheirReasons(t *testing.T) {
 	}
 	list := append(mains("a", "a", "a", "a", "a"),
 		unread(5, "PATH: program header 3 is at 0x40, expected a 64-bit file of 900 bytes"), unread(6, "PATH: program header 17 is at 0x80, expected a 64-bit file of 901 bytes"),
-		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "PATH: offset 55"))
+		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "open /work/PATH: offset 55"))
 	c := resultOf(list...)
 	expect(t, classesOf(c), "7 unread: permission denied; 5-6 unread: program header # is at #, expected a 64-bit file of # bytes; 8-9 unread: offset 55; 0-4")
 	if p := c.Targets[5].Problems; len(p) != 1 || !strings.Contains(p[0], "program header 3") {
