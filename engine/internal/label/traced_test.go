@@ -13,7 +13,7 @@ func TestLabelsOfTracesAreAppliedToTheirProcess(t *testing.T) {
 	rank := func(n string) map[string]string { return map[string]string{Rank: n} }
 	for _, c := range []struct {
 		name      string
-		traced     []*Traced
+		traced    []*Traced
 		processes []Process
 		want      []string // ranks
 		problem   string
