@@ -49,6 +49,7 @@ var floors = []string{
 	"engine/internal/beside",         // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
+	"engine/internal/compared",  // what is compared of one target
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
@@ -84,6 +85,7 @@ var floors = []string{
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
 	"engine/internal/selection",        // what is shown of profiles
+	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield
 	"internal/damage/managed",          // what tests of runtimes need
 	"sdk",

@@ -29,8 +29,10 @@ type Comparison struct {
 
 // ComparedTarget is a target of a comparison.
 type ComparedTarget struct {
+	// Path is where its stacks were read: of several moments the first one's.
 	Path string
-	// Labels are names and values: rank, host, pod, local_rank and others.
+	// Labels are names and values: rank, host, pod, local_rank and others. Where threads are compared, thread
+	// is the ID of the thread.
 	Labels map[string]string
 	// PID is the process ID; 0: it is not known.
 	PID int64
@@ -77,17 +79,21 @@ type TargetClass struct {
 type ClassThread struct {
 	// Role is the name of the thread, without numbers, or the function that it was started for.
 	Role string
-	// Node is an index in the tree, of the innermost frame.
+	// Node is an index in the tree, of the innermost frame; -1: the thread has no frame, or none that it was
+	// in at all moments.
 	Node int
 	// Moves is true where the thread stood elsewhere at another moment. Node is the innermost
 	// frame that it was in at all moments then.
 	Moves bool
-	// Still is true where the thread stood there at several moments.
+	// Still is true where the thread stood there at several moments, in each target.
 	Still bool
 	// Crashed is true where the thread crashed.
 	Crashed bool
 	// Threads is the number of threads in all targets of the class; Least and Most are the numbers in one.
 	Threads, Least, Most int
+	// Incomplete is how many of the stacks end before their outermost frame, and Ends why one of them does.
+	Incomplete int
+	Ends       string
 	// IDs are IDs of threads, each with its target, of at most MaxClassIDs threads.
 	IDs []ClassThreadID
 }
@@ -110,18 +116,28 @@ type ClassVariant struct {
 
 // Parting is where the stacks of a class part from those of the other targets.
 type Parting struct {
-	// Role is the role of the thread, and Node its stack by functions: of ClassThread.
+	// Role is the role of the thread, and Node its stack by functions: of ClassThread. The others are the
+	// targets of other classes that have no such stack in that role. Of all stacks of the class it is the one that
+	// the fewest other targets have.
 	Role string
 	Node int
-	// Last is the innermost frame that other targets have on this stack too, in the same role; -1:
-	// none has a thread in that role with the same outermost function.
+	// IsMissing is true where the class differs by a stack that it has not: more of the other targets have that
+	// in Role than miss a stack of the class. Node is the missing stack then, Last the innermost frame
+	// on it that the class has in that role, Here is -1, and There leads to it.
+	IsMissing bool
+	// Last is the innermost frame that others have on this stack too, in the same role; -1: none has a
+	// thread in that role with the same outermost function.
 	Last int
 	// Here is the next frame of the class; -1: the stack ends at Last.
 	Here int
-	// There are the next frames of other targets, the most frequent first; -1 in it: their stack
-	// ends at Last.
+	// There are the next frames of others in that role, the most frequent first; -1 in it: their stack
+	// ends at Last. They are at most MaxBranches, and More is how many there are beside these.
 	There []PartingBranch
+	More  int
 }
+
+// MaxBranches is how many branches a Parting has.
+const MaxBranches = 8
 
 // PartingBranch is where other targets went on from the last frame that they have in common with a class.
 type PartingBranch struct {
@@ -138,8 +154,10 @@ type CallNode struct {
 	// Targets the targets that have such a thread.
 	Threads, Ends, Targets int
 	// Classes are indices in Comparison.Classes, in order: a target has a thread in the node if its class
-	// is among them. Of a node of Lines, the classes of which a variant has.
-	Classes []int
+	// is among them. Of a node of Lines, the classes of which a variant has. ClassCount is their number.
+	// Where the lists of all nodes would be far longer than the trees, the longest are left out: nil.
+	Classes    []int
+	ClassCount int
 	// Function is the node of Functions, in Lines.
 	Function int
 }
@@ -183,7 +201,10 @@ type ModuleBuilds struct {
 // TargetsOfBuild are the targets that have a build of a module.
 type TargetsOfBuild struct {
 	BuildID string // in hexadecimal; "": it is not known
+	// Targets are indices in Comparison.Targets, in order, and Count is their number. Where the lists of all
+	// modules would be far longer than the comparison, the longest are left out: nil.
 	Targets []int
+	Count   int
 }
 
 // Collective is a collective operation of a process group, as the flight recorders of its ranks have it.
