@@ -130,7 +130,7 @@ func Read(r io.Reader, path string) (*Dump, error) {
 func (d *document) check() error {
 	major, _, _ := strings.Cut(d.version, ".")
 	if major != "2" {
-		return fmt.Errorf("version is %q, expected 2 and a point: those of PyTorch 2.4 and later", jsontext.Clip(d.version))
+		return fmt.Errorf("version is %q, expected 2 and a point: a newer version of PyTorch writes it", jsontext.Clip(d.version))
 	}
 	if len(d.configs) == 0 && len(d.status) == 0 && d.total == 0 {
 		return errors.New("it has neither pg_config, pg_status nor entries: the recorder was off (TORCH_FR_BUFFER_SIZE, TORCH_NCCL_TRACE_BUFFER_SIZE), or no group was made")
