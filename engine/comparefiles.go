@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/comparison"
+	"github.com/unwindd/unwindd/engine/internal/flightrecorder"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 )
 
@@ -97,12 +98,12 @@ func IsArchive(path string) bool { return unpack.IsArchiveFile(path) }
 const textHead = 4096
 
 // comparedMembers are the names of members, at the start of JSON, of the files that a comparison reads: reports of
-// `stack --format json`, flight recorders of NCCL and RCCL, and traces of Kineto.
-var comparedMembers = []string{"target", "nccl_version", "pg_config", "pg_status", "comm_lib_version", "schemaVersion", "distributedInfo", "traceEvents"}
+// `stack --format json`, and traces of Kineto.
+var comparedMembers = []string{"target", "distributedInfo", "traceEvents"}
 
 // isComparedText reports whether a part, or JSON that a comparison reads, begins with some bytes.
 func isComparedText(head []byte) bool {
-	if comparison.IsPart(head) {
+	if comparison.IsPart(head) || flightrecorder.Accepts(head) {
 		return true
 	}
 	for _, name := range comparedMembers {
@@ -126,7 +127,7 @@ func (c *Comparer) AddFile(ctx context.Context, f *os.File, name string, over Pa
 		c.AddUnread(name, err)
 		return ctx.Err()
 	}
-	err = Guard(func() error {
+	err = guarded(func() error {
 		if data := in.Mapping.Data(); unpack.IsArchive(data) {
 			defer in.Mapping.Close()
 			err := c.addMembers(ctx, data, name, over)
@@ -200,7 +201,7 @@ func (c *Comparer) addMember(ctx context.Context, m unpack.Member, name string, 
 		c.AddUnread(name, err)
 		return
 	}
-	err = Guard(func() error {
+	err = guarded(func() error {
 		data := in.Mapping.Data()
 		if head := data[:min(len(data), textHead)]; isJSON(head) && !isComparedText(head) {
 			defer in.Mapping.Close()
