@@ -5,6 +5,7 @@ package comparison
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -32,10 +33,20 @@ type Part struct {
 	records                []record
 	notes                  map[note]struct{}
 
-	key     []byte // of the shape or the set that is looked up
-	threads []keyedThread
 	bytes   []byte   // of which records have their IDs
 	numbers []uint32 // of which records have their lists
+	scratch
+}
+
+// scratch is memory that is used again for each target.
+type scratch struct {
+	key     []byte // of the shape or the set that is looked up
+	threads []keyedThread
+	runs    shape
+	order   []threadID
+	set     []module
+	list    []uint32
+	names   []string
 }
 
 // record is a target at one moment. Its texts are numbers in Part.texts, and 0 is the empty one.
@@ -147,25 +158,34 @@ func plainTime(t time.Time) time.Time {
 // addTexts adds labels, facts and problems.
 func (p *Part) addTexts(r *record, t *Target) {
 	problems := t.Problems
-	names := slices.Sorted(maps.Keys(t.Labels))
-	if len(names) > maxLabels {
-		names = names[:maxLabels]
-		problems = append(slices.Clone(problems), "it has more than 64 labels, and the others are left out")
+	names := p.names[:0]
+	for name := range t.Labels {
+		names = append(names, name)
 	}
-	list := make([]uint32, 0, 32)
+	slices.Sort(names)
+	p.names = names
+	if len(names) > maxLabels {
+		problems = append([]string{fmt.Sprintf("it has %d labels, and all but %d are left out", len(names), maxLabels)}, problems...)
+		slices.SortStableFunc(names, func(a, b string) int { return compareTrue(!isIdentity(a), !isIdentity(b)) })
+		names = names[:maxLabels]
+		slices.Sort(names)
+	}
+	list := p.list[:0]
 	for _, name := range names {
 		list = append(list, p.texts.number(name), p.texts.number(t.Labels[name]))
 	}
-	r.labels = p.keepNumbers(list)
-	r.facts, r.problems = p.keepTexts(list, t.Facts), p.keepTexts(list, problems)
+	clear(p.names)
+	p.list, r.labels = list, p.keepNumbers(list)
+	r.facts, r.problems = p.keepTexts(t.Facts), p.keepTexts(problems)
 }
 
-func (p *Part) keepTexts(buffer []uint32, list []string) []uint32 {
-	buffer = buffer[:0]
-	for _, s := range list {
-		buffer = append(buffer, p.texts.number(s))
+func (p *Part) keepTexts(texts []string) []uint32 {
+	list := p.list[:0]
+	for _, s := range texts {
+		list = append(list, p.texts.number(s))
 	}
-	return p.keepNumbers(buffer)
+	p.list = list
+	return p.keepNumbers(list)
 }
 
 // chunk is how many elements the lists of records share.
@@ -198,10 +218,11 @@ func (p *Part) addThreads(r *record, threads []Thread) {
 		list = append(list, keyedThread{key, newThreadID(t.ID)})
 	}
 	p.keep(r, list)
+	clear(list) // of texts of the caller
 	p.threads = list[:0]
 }
 
-// keep sorts threads and keeps them as those of a record.
+// keep sorts the threads of a record and keeps them.
 func (p *Part) keep(r *record, list []keyedThread) {
 	slices.SortFunc(list, func(a, b keyedThread) int {
 		if c := a.runKey.compare(&b.runKey); c != 0 {
@@ -209,9 +230,7 @@ func (p *Part) keep(r *record, list []keyedThread) {
 		}
 		return a.id.compare(&b.id)
 	})
-	var runs [64]run
-	var ids [64]threadID
-	s, order := shape(runs[:0]), ids[:0]
+	s, order := p.runs[:0], p.order[:0]
 	for i := range list {
 		if n := len(s); n > 0 && s[n-1].runKey == list[i].runKey {
 			s[n-1].count++
@@ -222,6 +241,8 @@ func (p *Part) keep(r *record, list []keyedThread) {
 	}
 	r.shape = p.shapeNumber(s)
 	p.key = appendIDs(p.key[:0], order)
+	clear(order)
+	p.runs, p.order = s, order
 	r.ids = kept(&p.bytes, p.key)
 }
 
@@ -297,14 +318,13 @@ func (p *Part) shapeNumber(s shape) uint32 {
 
 // addModules adds the builds of a target's modules.
 func (p *Part) addModules(r *record, modules []trace.ModuleBuild) {
-	var some [64]module
-	list := some[:0]
+	list := p.set[:0]
 	for i := range modules {
 		if modules[i].Name != "" && modules[i].BuildID != "" {
 			list = append(list, module{p.texts.number(modules[i].Name), p.texts.number(modules[i].BuildID)})
 		}
 	}
-	r.modules = p.moduleSet(list)
+	p.set, r.modules = list, p.moduleSet(list)
 }
 
 // moduleSet is the number of a set of modules. It sorts the list.

@@ -110,7 +110,6 @@ type plainParting struct {
 	last      int // frames
 	here      string
 	there     []string // with counts, sorted
-	depth     int
 }
 
 // plain compares processes, which are in the order of their ranks.
@@ -238,7 +237,9 @@ func framesOf(stack string) (role string, frames []string) {
 	return role, frames
 }
 
-func compareRoles(a, b string) int { return cmp.Or(isTrue(a != "main")-isTrue(b != "main"), compareNatural(a, b)) }
+func compareRoles(a, b string) int {
+	return cmp.Or(isTrue(a != "main")-isTrue(b != "main"), compareNatural(a, b))
+}
 
 // part finds where a class parts from the others, how many frames are in common there, and how many others have, or miss, the
 // same stack.

@@ -42,15 +42,17 @@ const rankLabel = "rank"
 // identityLabels tell processes apart that are of one rank.
 var identityLabels = []string{"job", "host", "pod", "local_rank"}
 
+func isIdentity(label string) bool {
+	return label == rankLabel || slices.Contains(identityLabels, label)
+}
+
 // identity is equal for records that may be of one process.
 type identity struct {
 	kind       identityKind
 	host       uint32
 	pid        int64
-	started    int64
-	rank       string
-	others     string // values of other labels
-	isOnItsOwn int    // a record of which nothing is known
+	rank, pod  string
+	isOnItsOwn int // a record of which nothing is known
 }
 
 type identityKind uint8
@@ -58,15 +60,8 @@ type identityKind uint8
 const (
 	byItself  identityKind = iota
 	byProcess              // the host and the PID
-	byStart                // the PID and the start time
-	byRank
+	byRank                 // a guess
 )
-
-// guesses are why it is a guess that moments are of one process; "": it is none.
-var guesses = map[identityKind]string{
-	byStart: "they have the same process ID, start time and labels, and their hosts are not known",
-	byRank:  "they have the same rank, and no more is known",
-}
 
 // processes divides the records into processes.
 func (r *result) processes() []*process {
@@ -93,10 +88,8 @@ func (r *result) identity(one *record, i int) identity {
 	rank := r.label(one, rankLabel)
 	switch {
 	case one.host != 0 && one.pid != 0:
-		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank}
+		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank, pod: r.label(one, "pod")}
 	case one.unread != 0:
-	case one.pid != 0 && !one.started.IsZero():
-		return identity{kind: byStart, pid: one.pid, started: one.started.UnixMicro(), rank: rank, others: r.labelsKey(one)}
 	case rank != "":
 		return identity{kind: byRank, rank: rank}
 	}
@@ -111,14 +104,6 @@ func (r *result) label(one *record, name string) string {
 		}
 	}
 	return ""
-}
-
-func (r *result) labelsKey(one *record) string {
-	var b strings.Builder
-	for _, n := range one.labels {
-		fmt.Fprintf(&b, "%q", r.text(n))
-	}
-	return b.String()
 }
 
 // divide divides records of one identity where something contradicts that they are of one process.
@@ -245,8 +230,8 @@ func (r *result) process(kind identityKind, records []*record) *process {
 		p.problem(fmt.Sprintf("%d of its %d moments could not be read: %s", unread, unread+len(p.moments), first))
 	}
 	r.clock(p)
-	if guess := guesses[kind]; guess != "" && len(p.moments) > 1 {
-		p.problem(fmt.Sprintf("that %d targets are moments of one process is a guess: %s", len(p.moments), guess))
+	if kind == byRank && len(p.moments) > 1 {
+		p.problem(fmt.Sprintf("that %d targets are moments of one process is a guess: they have the same rank, and their hosts are not known", len(p.moments)))
 	}
 	return p
 }

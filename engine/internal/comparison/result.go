@@ -37,7 +37,7 @@ type result struct {
 	hashes   [][sha256.Size]byte // of stacks by functions; nil: they were not needed yet
 }
 
-// unit is what is compared: a process, or one thread of it.
+// unit is a target of the comparison: a process, or one thread of it.
 type unit struct {
 	process *process
 	view    int // -1: it could not be read

@@ -3,7 +3,9 @@
 package comparison
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -301,7 +303,9 @@ func TestOneProcessIsFoundByHostPIDAndStart(t *testing.T) {
 		{"the start is not known", at(targetOf(0), "h", 7, 1, 100), at(targetOf(0), "h", 7, 0, 101), 1},
 		{"other PIDs of a rank", at(targetOf(0), "", 7, 0, 0), at(targetOf(0), "", 8, 0, 0), 2},
 		{"other ranks of a PID", at(targetOf(0), "", 1, 0, 0), at(targetOf(1), "", 1, 0, 0), 2},
-		{"a PID and its start", at(targetOf(0), "", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 1},
+		{"the host is not known", at(targetOf(0), "", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 1},
+		{"the host of one is not known", at(targetOf(0), "h", 7, 1, 100), at(targetOf(0), "", 7, 1, 101), 2},
+		{"neither host nor rank is known", at(&Target{Path: "a"}, "", 1, 1, 100), at(&Target{Path: "b"}, "", 1, 1, 101), 2},
 	} {
 		one.b.Path += ".again"
 		c := resultOf(one.a, one.b)
@@ -309,7 +313,7 @@ func TestOneProcessIsFoundByHostPIDAndStart(t *testing.T) {
 			t.Errorf("%s: %d processes, expected %d", one.name, have, one.want)
 		}
 		isSaid := slices.ContainsFunc(c.Problems, func(s string) bool { return strings.HasPrefix(s, "rank 0 is the label of 2 processes") })
-		if sameRank := one.a.Labels["rank"] == one.b.Labels["rank"]; isSaid != (one.want == 2 && sameRank) {
+		if sameRank := one.a.Labels["rank"] == one.b.Labels["rank"]; isSaid != (one.want == 2 && sameRank && one.a.Labels != nil) {
 			t.Errorf("%s: %q", one.name, c.Problems)
 		}
 	}
@@ -344,7 +348,7 @@ func TestTargetsThatCannotBeReadAreClassesOfTheirReasons(t *testing.T) {
 	}
 	list := append(mains("a", "a", "a", "a", "a"),
 		unread(5, "PATH: program header 3 is at 0x40, expected a 64-bit file of 900 bytes"), unread(6, "PATH: program header 17 is at 0x80, expected a 64-bit file of 901 bytes"),
-		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "PATH: offset 55"))
+		unread(7, "open PATH: permission denied"), unread(8, "PATH: offset 55"), unread(9, "open /work/PATH: offset 55"))
 	c := resultOf(list...)
 	expect(t, classesOf(c), "7 unread: permission denied; 5-6 unread: program header # is at #, expected a 64-bit file of # bytes; 8-9 unread: offset 55; 0-4")
 	if p := c.Targets[5].Problems; len(p) != 1 || !strings.Contains(p[0], "program header 3") {
@@ -492,5 +496,58 @@ func TestNoTargetsAreNoClasses(t *testing.T) {
 	c = resultOf(targetOf(0), targetOf(1))
 	if len(c.Classes) != 1 || c.Classes[0].PartsAt != nil || len(c.Classes[0].Threads) != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestMoreTargetsOfTheSameStacksAddNoStacks(t *testing.T) {
+	l := newLarge(30, 20)
+	few, many := l.part(0, 1000), l.part(0, 4000)
+	if len(few.parent) != len(many.parent) || len(few.shapes) != len(many.shapes) || len(few.moduleSets) != 2 {
+		t.Errorf("%d and %d nodes, %d and %d shapes", len(few.parent), len(many.parent), len(few.shapes), len(many.shapes))
+	}
+	one := l.rank(77)
+	if n := testing.AllocsPerRun(100, func() { few.Add(one) }); n > 4 {
+		t.Errorf("%v allocations for a target that is known, expected 4 at most", n)
+	}
+}
+
+// Parts of several machines may have targets of one path, of which nothing else is known.
+func TestTargetsOfOnePathAreInOneOrder(t *testing.T) {
+	var list []*Target
+	for i := range 24 {
+		one := &Target{Path: "core", Threads: []Thread{{ID: fmt.Sprint(1 + i/12), Role: "main", Frames: stackOf(fmt.Sprint("a b:", i/6%2))}}}
+		one.Modules = []trace.ModuleBuild{{Name: "program", BuildID: fmt.Sprint(i / 3 % 2)}}
+		one.Problems = []string{"", "a problem", "another one"}[i%3 : i%3+1]
+		list = append(list, one)
+	}
+	j := &job{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // a test's
+	for _, one := range list {
+		j.processes = append(j.processes, &plainProcess{moments: []*Target{one}})
+	}
+	want := encoded(t, j.result(false))
+	for range 20 {
+		if have := encoded(t, j.merged(t).Result()); !bytes.Equal(have, want) {
+			t.Fatalf("%s, expected %s", have, want)
+		}
+	}
+	if c := j.result(false); len(c.Targets) != len(list) || len(c.Classes) != 2 {
+		t.Errorf("%d targets, %d classes", len(c.Targets), len(c.Classes))
+	}
+}
+
+func TestMuchIsLeftOutAndSaid(t *testing.T) {
+	one := targetOf(0, "1 main: a")
+	for i := range 100 {
+		one.Labels[fmt.Sprint("label", i)] = "x"
+		one.Problems = append(one.Problems, fmt.Sprint("problem ", i))
+	}
+	one.Taken = time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC) // JSON has none of that year
+	c := resultOf(one, targetOf(1, "1 main: a"))
+	encoded(t, c)
+	if have := c.Targets[0]; len(have.Labels) != maxLabels || len(have.Problems) != maxProblems+1 || len(have.Moments) != 0 {
+		t.Errorf("%+v", have)
+	}
+	if n := longestList([]int{5, 1, 3, 3, 1}, 7); n != 1 {
+		t.Errorf("lists of %d, expected of 1, for both of 3 are too many", n)
 	}
 }
