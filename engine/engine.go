@@ -29,6 +29,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/internal/beside"
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/lock"
@@ -135,6 +136,9 @@ type Engine struct {
 	remotes *Remotes              // of Options.Downloads
 	program *disassembler.Program // of Options.Disassembler; nil: none
 	isView  bool                  // it shares another engine's parts: see With
+	// indexes and devices remember folders for many targets; nil: each target looks itself.
+	indexes *object.FolderIndexes
+	devices *beside.Folders
 
 	runtimes func() []managed.Runtime // the language runtimes that can be used
 
@@ -265,6 +269,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		Remote:      e.options.Remote,
 		Symbols:     e.options.Symbols,
 		IsUnseen:    e.options.IsUnseen,
+		Indexes:     e.indexes,
 	}
 	if path != "" && !e.options.IsUnseen {
 		f.Folders = []string{filepath.Dir(path)}
