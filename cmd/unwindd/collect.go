@@ -174,13 +174,18 @@ func (f *collectFlags) checkFlags() error {
 
 // writeOne writes a snapshot into the folder.
 func (f *collectFlags) writeOne(s *snapshotOf) (path string, size int64, err error) {
-	name := fileNamePart(hostName()) + "." + fileNamePart(s.name) + "." + strconv.Itoa(s.pid)
-	if f.repeat > 1 {
-		name += "." + strconv.Itoa(s.moment+1)
-	}
-	path = filepath.Join(f.output, name+".snapshot")
+	path = filepath.Join(f.output, s.fileName(f.repeat))
 	size, _, err = writePrivate(path, s.taken.Write)
 	return path, size, err
+}
+
+// fileName names the file of a snapshot, one of a number of moments.
+func (s *snapshotOf) fileName(moments int) string {
+	name := fileNamePart(hostName()) + "." + fileNamePart(s.name) + "." + strconv.Itoa(s.pid)
+	if moments > 1 {
+		name += "." + strconv.Itoa(s.moment+1)
+	}
+	return name + ".snapshot"
 }
 
 // hostName is the name of this machine.
@@ -371,6 +376,9 @@ func (c *collecting) take(ctx context.Context, p *snapshotOf, t *engine.Target) 
 	}
 	if p.taken.Unwalked != nil {
 		return one, p.taken.Unwalked
+	}
+	if len(c.rules) > 0 {
+		p.taken.Labels = t.Labels(c.rules)
 	}
 	one = collectedSnapshot{
 		PID: p.pid, Name: p.name, Moment: p.moment + 1, Threads: len(p.taken.Contents().Threads), Frames: p.taken.Frames,

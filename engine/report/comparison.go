@@ -19,6 +19,9 @@ type Comparison struct {
 	c   *trace.Comparison
 }
 
+// mainRole is the role of the main thread.
+const mainRole = "main"
+
 // NewComparison returns a Comparison that describes DefaultClasses classes.
 func NewComparison(c *trace.Comparison) *Comparison { return &Comparison{Top: DefaultClasses, c: c} }
 

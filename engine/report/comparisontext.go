@@ -52,7 +52,7 @@ var subjects = map[bool]*subjectWords{false: {"target", "targets"}, true: {"thre
 func (c *Comparison) newText(p *Printer, o TextOptions) *comparisonText {
 	t := &comparisonText{
 		Printer: p, paint: newPaint(o.Color), o: o, top: cmp.Or(c.Top, len(c.c.Classes)),
-		comparedFrames: newComparedFrames(c.c, o.FullNames), names: newTargetNames(c.c), words: subjects[c.c.ByThread],
+		comparedFrames: newComparedFrames(c.c, o.FullNames || o.Verbose), names: newTargetNames(c.c), words: subjects[c.c.ByThread],
 	}
 	for i := range c.c.Classes {
 		if c.c.Classes[i].Unread == "" {
@@ -260,6 +260,9 @@ func (t *comparisonText) partingRows(number int) (rows []partingRow) {
 	if left > 0 {
 		rows = append(rows, partingRow{who: "others", class: -1, text: "in " + plural(left, "other way", "other ways")})
 	}
+	if n := t.elsewhere(number); n > 0 {
+		rows = append(rows, partingRow{who: "others", class: -1, text: "elsewhere", targets: n, threads: n})
+	}
 	return rows
 }
 
@@ -340,22 +343,38 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 
 // isUsual reports whether most other targets have the stack at which a class parts from the others.
 func (t *comparisonText) isUsual(number int) bool {
+	have, all := t.others(number)
+	return !t.c.Classes[number].PartsAt.IsMissing && have > all/2
+}
+
+// others is how many other targets were read, and how many of them have the stack at which a class parts.
+func (t *comparisonText) others(number int) (have, all int) {
 	p := t.c.Classes[number].PartsAt
-	if p.IsMissing {
-		return false
-	}
-	have, others := 0, 0
 	for i := range t.c.Classes {
 		c := &t.c.Classes[i]
 		if i == number || c.Unread != "" {
 			continue
 		}
-		others += len(c.Targets)
+		all += len(c.Targets)
 		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
 			have += len(c.Targets)
 		}
 	}
-	return have > others/2
+	return have, all
+}
+
+// elsewhere is how many other targets have neither the stack at which a class parts nor one of its branches. It is
+// known of the main thread, of which each target has one.
+func (t *comparisonText) elsewhere(number int) int {
+	p := t.c.Classes[number].PartsAt
+	if p.Role != mainRole || p.IsMissing || p.More > 0 || t.c.ByThread {
+		return 0
+	}
+	have, all := t.others(number)
+	for i := range p.There {
+		have += p.There[i].Targets
+	}
+	return all - have
 }
 
 // largest is the largest class with stacks; -1: none has.
@@ -537,13 +556,13 @@ func rankWords(text string, most int) string {
 // treeRow is a chain of the tree, with who is in it, or how many are left out in its place.
 type treeRow struct {
 	indent           int
+	nodes            []int
 	text, who        string
 	targets, threads int
 }
 
 // treeRows are the rows of the tree, at most so many, and the number of the others.
 func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
-	room := comparisonWidth - t.countsWidth()
 	roles := t.rolesOfOne()
 	t.tree.each(t.branchesOfNode(), func(b *branch) bool {
 		r := treeRow{indent: 2 * min(b.depth, maxIndent)}
@@ -555,20 +574,34 @@ func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
 			r.text = plural(b.leftOut, "branch", "branches") + " more (-v)"
 		default:
 			n := &t.c.Functions[b.nodes[0]]
-			r.targets, r.threads, r.who = n.Targets, n.Threads, t.whoIsIn(n)
+			r.nodes, r.targets, r.threads, r.who = slices.Clone(b.nodes), n.Targets, n.Threads, t.whoIsIn(n)
 			if t.readable < 2 {
 				r.who = roles[b.nodes[len(b.nodes)-1]]
 			}
-			width := room - r.indent
-			if r.who != "" {
-				width -= utf8.RuneCountInString(r.who) + 2
-			}
-			r.text = t.chain(b.nodes, -1, max(width, minChain))
 		}
 		rows = append(rows, r)
 		return true
 	})
+	t.nameRows(rows)
 	return rows, left
+}
+
+// nameRows makes the texts of rows, with room for who is in them.
+func (t *comparisonText) nameRows(rows []treeRow) {
+	most := 0
+	for i := range rows {
+		most = max(most, utf8.RuneCountInString(rows[i].who)+2)
+	}
+	for i := range rows {
+		r := &rows[i]
+		room := comparisonWidth - t.countsWidth() - r.indent
+		if r.who != "" {
+			room -= most
+		}
+		if len(r.nodes) > 0 {
+			r.text = t.chain(r.nodes, -1, max(room, minChain))
+		}
+	}
 }
 
 // rolesOfOne has the roles of the threads that stand in a node, and whether they move, where all targets are in
@@ -627,9 +660,11 @@ func (t *comparisonText) branches() {
 		counts = "threads "
 	}
 	t.printf("\n%s\n", t.header(counts+title))
-	column := 0 // behind the longest row
+	column := 0 // behind the longest row with somebody
 	for _, r := range rows {
-		column = max(column, r.indent+utf8.RuneCountInString(r.text))
+		if r.who != "" {
+			column = max(column, r.indent+utf8.RuneCountInString(r.text))
+		}
 	}
 	for _, r := range rows {
 		t.treeRow(&r, column)
@@ -643,7 +678,7 @@ func (t *comparisonText) branches() {
 	}
 }
 
-// treeRow writes a row. Who is in it stands in a column, as far as the lines are wide enough.
+// treeRow writes a row. Who is in it stands in a column.
 func (t *comparisonText) treeRow(r *treeRow, column int) {
 	if r.targets == 0 {
 		t.printf("%*s%s\n", t.countsWidth()+r.indent, "", t.faint(r.text))
@@ -655,7 +690,6 @@ func (t *comparisonText) treeRow(r *treeRow, column int) {
 	}
 	t.printf("%*s%s", r.indent, "", t.function(r.text))
 	if r.who != "" {
-		column = min(column, comparisonWidth-t.countsWidth()-2-utf8.RuneCountInString(r.who))
 		t.printf("%*s  %s", max(column-r.indent-utf8.RuneCountInString(r.text), 0), "", t.place(r.who))
 	}
 	t.printf("\n")
@@ -764,7 +798,7 @@ func (t *comparisonText) problems() {
 func roleWords(role string) string {
 	role = cutShort(escape.Text(role), textName)
 	switch {
-	case role == "main":
+	case role == mainRole:
 		return "the main thread"
 	case strings.HasPrefix(role, "wave of "), strings.HasPrefix(role, "goroutine of "):
 		return role
@@ -890,18 +924,15 @@ func (f *comparedFrames) chain(nodes []int, class, most int) string {
 		return f.withLine(name(0, most), nodes[0], class, most)
 	}
 	const between = " > "
-	end := between + name(last, most/2)
-	room := most - utf8.RuneCountInString(end)
-	begin := name(0, room-len(" > ... 1000 frames"))
-	if last == 1 {
-		return f.withLine(begin, nodes[0], class, room) + end
-	}
 	gap := func(next int) string {
-		if next == last {
+		if next >= last {
 			return ""
 		}
 		return between + f.gap(nodes[next:last])
 	}
+	end := between + name(last, most/2)
+	room := most - utf8.RuneCountInString(end)
+	begin := name(0, room-utf8.RuneCountInString(gap(1)))
 	begin = f.withLine(begin, nodes[0], class, room-utf8.RuneCountInString(gap(1)))
 	next := 1
 	for next < last {

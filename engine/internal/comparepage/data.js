@@ -7,6 +7,29 @@ const NONE = [];
 const INLINED = 1, WAVE = 2, GUESS = 4; // of a frame
 const MOVES = 1, STILL = 2, CRASHED = 4; // of a thread
 
+// dropUsual takes the parting from classes that differ by facts or builds, and whose stack most others have too.
+const dropUsual = (classes, { from, role, node }) => {
+  const differ = classes.filter((c) => c.parting && !c.parting.missing && c.facts.length + c.builds.length > 0), have = new Map();
+  const read = classes.reduce((sum, c) => c.unread ? sum : sum + c.size, 0);
+  differ.forEach(({ parting }) => have.set(`${parting.role} ${parting.node}`, 0));
+  classes.forEach((c) => {
+    const seen = new Set();
+    for (let t = from[c.i]; t < from[c.i + 1] && have.size > 0; t++) {
+      const key = `${role[t]} ${node[t]}`;
+      if (have.has(key) && !seen.has(key)) {
+        seen.add(key);
+        have.set(key, have.get(key) + c.size);
+      }
+    }
+  });
+  differ.forEach((c) => {
+    if (have.get(`${c.parting.role} ${c.parting.node}`) - c.size > (read - c.size) / 2) {
+      c.parting = null;
+      c.isUsual = true;
+    }
+  });
+};
+
 const readComparison = (columns) => {
   const { number, column } = columns, { texts, byThread } = columns.json();
   texts.unshift('');
@@ -59,16 +82,15 @@ const readComparison = (columns) => {
   const shorts = labels.map(() => ints(size));
   const parts = ints(size), parting = Array.from(parts).flatMap((is, i) => is ? [{ i }] : []);
   const member = (name, list) => parting.forEach((p, i) => { p[name] = list[i]; });
-  ['role', 'node', 'last', 'here', 'count'].forEach((name) => member(name, ints(parting.length)));
+  ['role', 'node', 'last', 'here', 'missing', 'more', 'count'].forEach((name) => member(name, ints(parting.length)));
   parting.forEach((p) => {
-    p.role = texts[p.role] || 'thread';
     p.there = Array.from({ length: p.count }, () => ({ node: number(), targets: number(), threads: number() }));
   });
   const threadLists = (n) => {
     const counts = ints(n), more = floats(n), from = new Int32Array(n + 1);
     counts.forEach((length, i) => { from[i + 1] = from[i] + length; });
     const all = from[n];
-    return { from, more, role: ints(all), node: ints(all), cut: ints(all), flags: ints(all), threads: floats(all), least: floats(all), most: floats(all) };
+    return { from, more, role: ints(all), node: ints(all), cut: ints(all), flags: ints(all), threads: floats(all), least: floats(all), most: floats(all), incomplete: floats(all), ends: ints(all) };
   };
   const threads = threadLists(size);
   let variant = 0;
@@ -77,6 +99,8 @@ const readComparison = (columns) => {
     labels: labels.map((label, k) => texts[shorts[k][i]]), parting: null,
   }));
   parting.forEach((p) => { classes[p.i].parting = p; });
+  dropUsual(classes, threads);
+  parting.forEach((p) => { p.role = texts[p.role]; });
   const inVariant = number(), variantSizes = floats(inVariant), stacks = threadLists(inVariant);
   const idCounts = ints(stacks.role.length), firstID = new Int32Array(idCounts.length + 1);
   idCounts.forEach((length, i) => { firstID[i + 1] = firstID[i] + length; });

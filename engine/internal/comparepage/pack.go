@@ -195,7 +195,7 @@ func (p *packing) isNeeded() []bool {
 		}
 		mark(at.Last)
 		mark(at.Here)
-		for _, there := range few(at.There, maxFew) {
+		for _, there := range few(at.There, trace.MaxBranches) {
 			mark(there.Node)
 		}
 	}

@@ -69,12 +69,14 @@ func (p *packing) writePartings(list []*trace.TargetClass) {
 	parting(func(x *trace.Parting) uint64 { return node(x.Node) })
 	parting(func(x *trace.Parting) uint64 { return node(x.Last) })
 	parting(func(x *trace.Parting) uint64 { return node(x.Here) })
-	parting(func(x *trace.Parting) uint64 { return uint64(len(few(x.There, maxFew))) })
+	parting(func(x *trace.Parting) uint64 { return flag(x.IsMissing, 1) })
+	parting(func(x *trace.Parting) uint64 { return uint64(x.More) })
+	parting(func(x *trace.Parting) uint64 { return uint64(len(few(x.There, trace.MaxBranches))) })
 	for _, c := range list {
 		if c.PartsAt == nil {
 			continue
 		}
-		for _, b := range few(c.PartsAt.There, maxFew) {
+		for _, b := range few(c.PartsAt.There, trace.MaxBranches) {
 			p.Uint(node(b.Node))
 			p.list(b.Targets)
 			p.list(b.Threads)
@@ -120,6 +122,8 @@ func (p *packing) writeThreads(lists [][]trace.ClassThread, f *forest) (all []tr
 	column(p, all, func(t *trace.ClassThread) uint64 { return uint64(t.Threads) })
 	column(p, all, func(t *trace.ClassThread) uint64 { return uint64(t.Least) })
 	column(p, all, func(t *trace.ClassThread) uint64 { return uint64(t.Most) })
+	column(p, all, func(t *trace.ClassThread) uint64 { return uint64(t.Incomplete) })
+	textColumn(p, all, func(t *trace.ClassThread) string { return t.Ends })
 	return all
 }
 
@@ -161,7 +165,7 @@ func (p *packing) writeModules() {
 		p.list(len(list[i].Builds) - len(builds))
 		for k := range builds {
 			p.text(builds[k].BuildID)
-			p.list(len(builds[k].Targets))
+			p.list(builds[k].Count)
 			p.ranges(builds[k].Targets)
 		}
 	}

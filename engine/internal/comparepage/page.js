@@ -40,7 +40,7 @@ const run = (data) => {
       return element('span', 'here', 'chip w');
     }
     if (parting && parting.last > 0 && row.last === parting.last) {
-      return element('span', parting.here > 0 ? 'parts here' : 'ends here', 'chip w');
+      return element('span', parting.here > 0 || parting.missing ? 'parts here' : 'ends here', 'chip w');
     }
     return parting && parting.there.some(({ node }) => node > 0 && forest.isIn(row, node)) ? element('span', 'others', 'chip') : '';
   };

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/unwindd/unwindd/engine/internal/comparison"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -83,11 +86,11 @@ const titles = `document.querySelector('#classestitle').innerText + '; ' + docum
 // TestTheOutlierIsTheFirstRow of a page of 10,000 targets: one click lights where it parts from the others, and one
 // more shows its report.
 func TestTheOutlierIsTheFirstRow(t *testing.T) {
-	b := browse(t, job(10000, 30).done())
+	b := browse(t, job(10000, 30))
 	b.expect("titles", titles, "4 classes, 1 not read; 10,000 targets")
-	b.expect("the first class", textOf("#classes li"), "1 1 target rank 5000, host node0625, local_rank 0 SIGSEGV: null pointer: reads 0x18 main: after step → backward others: 9,996 targets → all_reduce")
+	b.expect("the first class", textOf("#classes li"), "1 1 target rank 5000, host node0625, local_rank 0 SIGSEGV: null pointer: reads 0x18 the main thread parts from the others in step here: backward others, 9,996 targets: all_reduce others, 1 target: next_batch")
 	b.expect("the tree opens where classes part", rowsOf("#tree"), strings.Join([]string{
-		"▾ _start › 4 more › step 9,998", "backward › 1 more › memcpy 1 1", "next_batch › 1 more › __read 2 1", "all_reduce › 2 more › poll 4 5 9,996", "▸ clone3 › start_thread 9,998",
+		"▾ _start › 4 more › step 9,998", "backward › 1 more › memcpy 1 1", "next_batch › 1 more › __read 2 1", "all_reduce › 2 more › poll 3 5 9,996", "▸ clone3 › start_thread 9,998",
 	}, "\n"))
 	b.expect("rows that exist", `document.querySelectorAll('#list .row').length < 60`, "true")
 	b.Click("#classes li:nth-child(1) button")
@@ -97,7 +100,7 @@ func TestTheOutlierIsTheFirstRow(t *testing.T) {
 	b.Click("#list .row")
 	b.expect("the report", textOf("#report h2")+` + '; ' + `+textOf("#report dl"), "rank 5000, host node0625, local_rank 0; path snapshots/rank5000.snapshot rank 5000 host node0625 local_rank 0 process 40000 moment 2023-11-14 22:13:25.000 UTC threads 30")
 	b.expect("stacks", `document.querySelectorAll('#report .s').length`, "30")
-	b.expect("the crash", textOf("#report .s"), "main 510000 crashed #0 memcpy #1 at::native::copy_kernel<float, long, true> src/at::native::copy_kernel<float, long, true>.cc:77 #2 backward src/backward.cc:9 "+
+	b.expect("the crash", textOf("#report .s"), "main 40000 crashed #0 memcpy #1 at::native::copy_kernel<float, long, true> src/at::native::copy_kernel<float, long, true>.cc:77 #2 backward src/backward.cc:9 "+
 		"#3 step src/step.cc:41 #4 train src/train.cc:88 #5 <module> src/<module>.cc:12 #6 Py_RunMain #7 main #8 _start")
 	b.expect("its own frames", `[...document.querySelectorAll('#report .own .n')].map(e => e.innerText).join(' ')`, "memcpy at::native::copy_kernel<float, long, true> backward")
 	b.expect("the fact", textOf("#report > .w"), "SIGSEGV: null pointer: reads 0x18")
@@ -108,7 +111,7 @@ func TestTheOutlierIsTheFirstRow(t *testing.T) {
 
 // TestSearchFindsTargetsAndFunctions by ranks, labels, hosts, paths, functions and facts.
 func TestSearchFindsTargetsAndFunctions(t *testing.T) {
-	b := browse(t, job(10000, 30).done())
+	b := browse(t, job(10000, 30))
 	for _, c := range []struct{ words, found, classes string }{
 		{"3333", "1 target", "1 of 4 classes; 1 target"},
 		{"rank 3333", "1 target", "1 of 4 classes; 1 target"},
@@ -134,7 +137,6 @@ func TestSearchFindsTargetsAndFunctions(t *testing.T) {
 	b.expect("the rank", settled(`document.activeElement.id + ' ' + document.querySelector('#list-at').innerText.replace(/\s+/g, ' ').trim()`), "list 5 rank 137, host node0017, local_rank 1 snapshots/rank137.snapshot")
 	b.Press("Enter")
 	b.expect("its report", textOf("#report h2"), "rank 137, host node0017, local_rank 1")
-	b.expect("it stands still", textOf("#report .s .chip"), "stands still")
 	b.Press("Escape", "Escape")
 	b.expect("the end", settled(titles), "4 classes, 1 not read; 10,000 targets")
 	b.Eval(new(any), `((l, v) => { l.value = [...l.options].find(o => o.text === 'rank').value; l.dispatchEvent(new Event('change')); v.value = '5,3333'; v.dispatchEvent(new Event('input')); })(document.querySelector('#label'), document.querySelector('#value'))`)
@@ -145,7 +147,7 @@ func TestSearchFindsTargetsAndFunctions(t *testing.T) {
 
 // TestPageIsDrivenByKeys from the classes to the tree and back.
 func TestPageIsDrivenByKeys(t *testing.T) {
-	b := browse(t, job(100, 5).done())
+	b := browse(t, job(100, 5))
 	const at = `document.querySelector('#tree-at').getAttribute('aria-label').split(':')[0] + ' ' + document.querySelector('#tree-at').getAttribute('aria-expanded') + ' ' + document.querySelector('#tree-at').getAttribute('aria-level')`
 	b.Press("c", "ArrowDown", "Enter")
 	b.expect("the second class", titles, "4 classes, 1 not read; 1 target of class 2")
@@ -171,9 +173,9 @@ func TestPageIsDrivenByKeys(t *testing.T) {
 	b.Press("3")
 	b.expect("operations", textOf("#operations tr:nth-child(2)"), "nccl:all_reduce default_pg 4,711 Rank 3 has another size: 1024, not 2048. 0-99 33 all others all_reduce at dist.py:30")
 	b.Press("ArrowRight")
-	b.expect("modules", textOf("#modules tr:nth-child(2)"), "libnccl.so.2 0badc0de 3 targets 11112222 93 targets")
+	b.expect("modules", textOf("#modules tr:nth-child(2)"), "libnccl.so.2 0badc0de 1 target 11112222 97 targets")
 	b.Click("#modules button")
-	b.expect("targets of a build", titles, "4 classes, 1 not read; 3 targets with libnccl.so.2 0badc0de")
+	b.expect("targets of a build", titles, "4 classes, 1 not read; 1 target with libnccl.so.2 0badc0de")
 	b.Press("?")
 	b.expect("help", `document.querySelector('#help').hidden`, "false")
 	b.quiet()
@@ -181,7 +183,7 @@ func TestPageIsDrivenByKeys(t *testing.T) {
 
 // TestALinkShowsTheSame, and a hostile one shows the page.
 func TestALinkShowsTheSame(t *testing.T) {
-	b := browse(t, job(100, 5).done())
+	b := browse(t, job(100, 5))
 	for hash, want := range map[string]string{
 		"class=2&target=34&view=report&find=read_shard": "1 of 4 classes; 1 target of class 2; rank 33, host node0004, local_rank 1",
 		"class=99&target=-1&view=<b>&label=x":           "4 classes, 1 not read; 100 targets; nothing",
@@ -196,7 +198,7 @@ func TestALinkShowsTheSame(t *testing.T) {
 
 // TestPageFitsItsMedium: nothing is cut in a window of 400 pixels, and nothing but lists scrolls in a large one.
 func TestPageFitsItsMedium(t *testing.T) {
-	b := browse(t, job(1000, 30).done())
+	b := browse(t, job(1000, 30))
 	const wide = `(document.documentElement.scrollWidth <= innerWidth) + ' ' + [...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, .rows') && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1).length`
 	for _, width := range []int{400, 1280} {
 		b.Resize(width, 800)
@@ -225,7 +227,7 @@ func TestPageFitsItsMedium(t *testing.T) {
 
 // TestPageIsReadByAssistiveTechnology: lists and tabs have roles, names and their active row.
 func TestPageIsReadByAssistiveTechnology(t *testing.T) {
-	b := browse(t, job(1000, 30).done())
+	b := browse(t, job(1000, 30))
 	b.expect("names", `[...document.querySelectorAll('[role=tree], [role=listbox], [role=tablist], [role=tabpanel], input, select')].filter(e => !e.getAttribute('aria-label') && !e.getAttribute('aria-labelledby')).map(e => e.outerHTML).join()`, "")
 	b.expect("rows", `[...document.querySelectorAll('.row')].filter(e => !['treeitem', 'option'].includes(e.getAttribute('role')) || !e.getAttribute('aria-posinset') || !e.getAttribute('aria-setsize')).length`, "0")
 	b.expect("active rows", `[...document.querySelectorAll('.rows')].filter(e => !document.getElementById(e.getAttribute('aria-activedescendant'))).length`, "0")
@@ -236,9 +238,70 @@ func TestPageIsReadByAssistiveTechnology(t *testing.T) {
 }
 
 func TestPageOfATargetThatWasNotRead(t *testing.T) {
-	b := browse(t, job(100, 5).done())
-	b.Click("#classes li:nth-child(3) button")
+	b := browse(t, job(100, 5))
+	b.Click("#classes li:nth-child(4) button")
 	b.Click("#list .row")
-	b.expect("the report", textOf("#report"), "rank 97, host node0012, local_rank 1 class 3 2 targets path snapshots/rank97.snapshot rank 97 host node0012 local_rank 1 process 40001 moment 2023-11-14 22:13:20.097 UTC not read: snapshot.json: unexpected end of file")
+	b.expect("the report", textOf("#report"), "rank 97, host node0012, local_rank 1 class 4 2 targets path snapshots/rank97.snapshot rank 97 host node0012 local_rank 1 process 40001 not read: snapshot.json: unexpected end of file")
+	b.quiet()
+}
+
+// TestReportsHaveWhatIsKnownOfStacks: which stand still, which move, which end early, and the problems of the target.
+func TestReportsHaveWhatIsKnownOfStacks(t *testing.T) {
+	p, others := comparison.New(false), common(4)
+	for i := range 40 {
+		first, second := rank(i, waits, others), rank(i, waits, others)
+		if i == 7 {
+			second = rank(i, loads, others)
+		}
+		second.Taken = first.Taken.Add(time.Second)
+		p.Add(first)
+		p.Add(second)
+	}
+	early := rank(50, loads, others)
+	early.Threads[0].Ends, early.Problems = "no-memory: the stack was not recorded", []string{"a guess"}
+	p.Add(early)
+	b := browse(t, p.Result())
+	report := func(words string) string {
+		b.Eval(new(any), fmt.Sprintf(`(f => { f.value = %q; f.dispatchEvent(new Event('input')); })(document.querySelector('#find'))`, words))
+		b.Eval(new(any), settled(`0`))
+		b.Click("#list .row")
+		var text string
+		b.Eval(&text, textOf("#report"))
+		return text
+	}
+	for words, want := range map[string][]string{
+		"rank 3":  {"2 moments 2023-11-14 22:13:20.003 UTC 2023-11-14 22:13:21.003 UTC", "main 40003 stands still #0 poll"},
+		"rank 7":  {"main 40007 moves: these are the frames that it was in at all moments #0 step", "watchdog 101 stands still #0"},
+		"rank 50": {"main 40002 ends early", "it ends early: no-memory: the stack was not recorded", "problem: a guess"},
+	} {
+		text := report(words)
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("the report of %s has no %q:\n%s", words, part, text)
+			}
+		}
+	}
+	b.quiet()
+}
+
+// TestThreadsAreComparedInTheirWords where the targets are the threads of one process.
+func TestThreadsAreComparedInTheirWords(t *testing.T) {
+	p, target := comparison.New(true), rank(0, "main", nil)
+	target.Threads = nil
+	for i := range 100 {
+		stack := elsewhere + "pthread_cond_wait"
+		if i == 42 {
+			stack = elsewhere + "handle@7;lock"
+		}
+		target.Threads = append(target.Threads, comparison.Thread{ID: strconv.Itoa(5000 + i), Role: "worker", Frames: frames(stack)})
+	}
+	p.Add(target)
+	b := browse(t, p.Result())
+	b.expect("titles", `document.title + '; ' + `+titles, "100 threads in 2 classes; 2 classes; 100 threads")
+	b.expect("the first class", textOf("#classes li"), "1 1 thread thread 5042 thread worker parts from the others in worker here: handle others, 99 threads: pthread_cond_wait")
+	b.expect("the facts", textOf("header dl"), "different stacks 2")
+	b.Click("#classes li button")
+	b.Click("#list .row")
+	b.expect("the report", textOf("#report h2")+` + '; ' + `+textOf("#report .s"), "thread 5042; worker 5042 #0 lock #1 handle src/handle.cc:7 #2 worker src/worker.cc:5 #3 start_thread #4 clone3")
 	b.quiet()
 }

@@ -38,7 +38,7 @@ const makeWords = (data) => {
   const plural = (n, word) => `${numberOf(n)} ${word}${n === 1 ? '' : word.endsWith('s') ? 'es' : 's'}`;
   const word = data.byThread ? 'thread' : 'target';
   const targetsText = (n) => plural(n, word);
-  const first = ['rank', 'host', 'pod', 'node', 'local_rank'];
+  const first = ['thread', 'rank', 'host', 'pod', 'node', 'local_rank'];
   const order = labels.map((label, k) => k).sort((a, b) => {
     const of = (k) => (first.indexOf(labels[k].name) + 99) % 99; // one that is not there is the last
     return of(a) - of(b) || a - b;
@@ -46,15 +46,18 @@ const makeWords = (data) => {
   const shortOf = (f) => texts[frames.short[f] || frames.name[f]];
   const placeOf = (f) => frames.file[f] === 0 ? '' : texts[frames.file[f]] + (frames.line[f] > 0 ? `:${frames.line[f]}${frames.column[f] > 0 ? `:${frames.column[f]}` : ''}` : '');
   const kindOf = (f) => [frames.flags[f] & WAVE ? 'wave' : '', frames.flags[f] & INLINED ? 'inlined' : '', texts[frames.runtime[f]], frames.flags[f] & GUESS ? 'a guess' : ''].filter(Boolean).join(', ');
-  const labelText = (value) => order.filter((k) => value(k)).map((k) => `${labels[k].name} ${value(k)}`).join(', ');
+  // A label that has one value in all targets names none.
+  const naming = order.filter((k) => targets.count === 1 || labels[k].value.subarray(1).some((v) => v !== labels[k].value[1]));
+  const labelText = (value) => naming.filter((k) => value(k)).map((k) => `${labels[k].name} ${value(k)}`).join(', ');
   const ofTarget = (i) => labelText((k) => texts[labels[k].value[i]]);
   const nameOf = (i) => ofTarget(i) || texts[targets.path[i]] || `${word} ${i}`;
   const ofClass = (c) => labelText((k) => c.labels[k]);
   const momentOf = (m) => new Date(m / 1000).toISOString().replace('T', ' ').replace('Z', ' UTC');
   const nodeName = (node) => shortOf(data.functions.frame[node]);
   const largest = classes.reduce((most, c) => c.unread ? most : Math.max(most, c.size), 0);
+  const roleOf = (role) => role === 'main' ? 'the main thread' : /^(wave|goroutine) of /.test(role) ? role : `thread ${role}`;
   const isRest = (c) => c.unread === '' && c.parting === null && c.size === largest;
-  return { numberOf, plural, word, targetsText, order, shortOf, placeOf, kindOf, ofTarget, nameOf, ofClass, momentOf, nodeName, rest: classes.findLastIndex(isRest) };
+  return { numberOf, plural, word, targetsText, order, shortOf, placeOf, kindOf, ofTarget, nameOf, ofClass, momentOf, nodeName, roleOf, rest: classes.findLastIndex(isRest) };
 };
 
 // badge is the number of a class, in its colour.
@@ -64,24 +67,22 @@ const badge = (c, rest) => {
   return e;
 };
 
-// partingLines say where a class parts from the others.
-const partingLines = (words, parting) => {
-  const { role, last, here, there } = parting;
+// partingLines say where a class parts from the others, in the words of the text form.
+const partingLines = (words, { role, last, here, there, missing, more }) => {
   const line = (className, ...parts) => {
     const e = element('span', undefined, `line ${className}`);
     e.append(...parts);
     return e;
   };
   const name = (node, none) => node > 0 ? element('span', words.nodeName(node), 'n') : element('span', none, 'f');
-  const lines = [last > 0
-    ? line('', `${role}: after `, name(last, ''))
-    : line('', `${role}: no other ${words.word} has this stack`)];
-  lines.push(line('here', '→ ', name(here, 'ends there')));
+  const lines = [line('', `${words.roleOf(role)} parts from the others `, ...(last > 0 ? ['in ', name(last, '')] : ['at the outermost frame']))];
+  lines.push(line('here', 'here: ', name(missing ? 0 : here, missing ? 'none goes on as these do' : 'ends there')));
   there.slice(0, 3).forEach((branch) => {
-    lines.push(line('there', `others: ${words.targetsText(branch.targets)} → `, name(branch.node, 'end there')));
+    lines.push(line('there', `others, ${words.targetsText(branch.targets)}: `, name(branch.node, 'end there')));
   });
-  if (there.length > 3) {
-    lines.push(line('there f', `and ${words.plural(there.length - 3, 'other call')}`));
+  const left = more + Math.max(there.length - 3, 0);
+  if (left > 0) {
+    lines.push(line('there', `others in ${words.plural(left, 'other way')}`));
   }
   return lines;
 };
@@ -120,6 +121,8 @@ const card = (data, words, c, shown) => {
   }
   if (c.parting) {
     button.append(...partingLines(words, c.parting));
+  } else if (c.isUsual) {
+    button.append(element('span', 'most others have its stacks too', 'line f'));
   }
   const more = [c.variants > 1 ? `${words.plural(c.variants, 'variant')} by lines` : '', c.signature && `signature ${c.signature}`].filter(Boolean).join(', ');
   if (more) {
@@ -180,6 +183,7 @@ const makeReport = (data, words, holder, i, choose) => {
     add(flags & CRASHED ? 'crashed' : '', 'chip w');
     add(flags & MOVES ? 'moves: these are the frames that it was in at all moments' : '', 'chip');
     add(flags & STILL ? 'stands still' : '', 'chip');
+    add(stacks.incomplete[t] > 0 ? 'ends early' : '', 'chip w');
     return title;
   };
   const here = c.parting ? c.parting.here : 0;
@@ -201,8 +205,8 @@ const makeReport = (data, words, holder, i, choose) => {
     ['process', targets.pid[i] > 0 ? String(targets.pid[i]) : ''], [targets.times[i] > 1 ? `${words.numberOf(targets.times[i])} moments` : 'moment', moments.join('\n') || (targets.times[i] > 1 ? 'times not known' : '')],
     ['threads', data.byThread || c.unread ? '' : words.numberOf(targets.threads[i])],
   ]));
-  holder.append(...(c.unread ? [element('span', `not read: ${c.unread}`, 'line w')] : []), ...factsOf(c), ...buildLines(c));
-  holder.append(...targets.problems[i].map((problem) => element('span', `problem: ${problem}`, 'line w')));
+  holder.append(...(c.unread && !targets.problems[i].length ? [element('span', `not read: ${c.unread}`, 'line w')] : []), ...factsOf(c), ...buildLines(c));
+  holder.append(...targets.problems[i].map((problem) => element('span', `${c.unread ? 'not read' : 'problem'}: ${problem}`, 'line w')));
   if (c.parting) {
     const box = element('div', undefined, 'parts');
     box.append(...partingLines(words, c.parting));
@@ -217,6 +221,9 @@ const makeReport = (data, words, holder, i, choose) => {
       stack.append(element('p', `${words.plural(stacks.cut[t], 'inner frame')} left out of this page`, 'f'));
     }
     stack.append(stacks.node[t] > 0 ? stackLines(data, words, stacks.node[t], isOwn) : element('p', 'no frames', 'f'));
+    if (stacks.incomplete[t] > 0) {
+      stack.append(element('p', `${stacks.threads[t] > 1 ? `${words.numberOf(stacks.incomplete[t])} of ${words.numberOf(stacks.threads[t])} end` : 'it ends'} early: ${texts[stacks.ends[t]]}`, 'w'));
+    }
     return stack;
   });
   if (c.variants > 0 && stacks.more[variant] > 0) {

@@ -48,7 +48,7 @@ const pathOf = (data, i) => {
     mark(threads.node[t], parting ? 1 : 2);
   }
   if (parting) {
-    mark(parting.node, 2);
+    mark(parting.missing ? parting.last : parting.node, 2);
   }
   return isOn;
 };
