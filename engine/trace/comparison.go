@@ -181,7 +181,7 @@ type ComparedFrame struct {
 	File    string
 	Line    int
 	Column  int
-	// IsInlined marks a call that was inlined. IsKernel marks a frame of a wave.
+	// IsInlined marks a call that was inlined. IsWave marks a frame of a wave.
 	IsInlined, IsWave bool
 	// IsGuess marks a frame that is a guess or rests on one.
 	IsGuess bool

@@ -5,6 +5,7 @@ package comparison
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -164,8 +165,10 @@ func (p *Part) addTexts(r *record, t *Target) {
 	slices.Sort(names)
 	p.names = names
 	if len(names) > maxLabels {
+		problems = append([]string{fmt.Sprintf("it has %d labels, and all but %d are left out", len(names), maxLabels)}, problems...)
+		slices.SortStableFunc(names, func(a, b string) int { return compareTrue(!isIdentity(a), !isIdentity(b)) })
 		names = names[:maxLabels]
-		problems = append(slices.Clone(problems), "it has more than 64 labels, and the others are left out")
+		slices.Sort(names)
 	}
 	list := p.list[:0]
 	for _, name := range names {

@@ -42,6 +42,10 @@ const rankLabel = "rank"
 // identityLabels tell processes apart that are of one rank.
 var identityLabels = []string{"job", "host", "pod", "local_rank"}
 
+func isIdentity(label string) bool {
+	return label == rankLabel || slices.Contains(identityLabels, label)
+}
+
 // identity is equal for records that may be of one process.
 type identity struct {
 	kind       identityKind

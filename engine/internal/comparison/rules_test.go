@@ -3,7 +3,9 @@
 package comparison
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -506,5 +508,46 @@ func TestMoreTargetsOfTheSameStacksAddNoStacks(t *testing.T) {
 	one := l.rank(77)
 	if n := testing.AllocsPerRun(100, func() { few.Add(one) }); n > 4 {
 		t.Errorf("%v allocations for a target that is known, expected 4 at most", n)
+	}
+}
+
+// Parts of several machines may have targets of one path, of which nothing else is known.
+func TestTargetsOfOnePathAreInOneOrder(t *testing.T) {
+	var list []*Target
+	for i := range 24 {
+		one := &Target{Path: "core", Threads: []Thread{{ID: fmt.Sprint(1 + i/12), Role: "main", Frames: stackOf(fmt.Sprint("a b:", i/6%2))}}}
+		one.Modules = []trace.ModuleBuild{{Name: "program", BuildID: fmt.Sprint(i / 3 % 2)}}
+		one.Problems = []string{"", "a problem", "another one"}[i%3 : i%3+1]
+		list = append(list, one)
+	}
+	j := &job{Rand: rand.New(rand.NewPCG(1, 2))} //nolint:gosec // a test's
+	for _, one := range list {
+		j.processes = append(j.processes, &plainProcess{moments: []*Target{one}})
+	}
+	want := encoded(t, j.result(false))
+	for range 20 {
+		if have := encoded(t, j.merged(t).Result()); !bytes.Equal(have, want) {
+			t.Fatalf("%s, expected %s", have, want)
+		}
+	}
+	if c := j.result(false); len(c.Targets) != len(list) || len(c.Classes) != 2 {
+		t.Errorf("%d targets, %d classes", len(c.Targets), len(c.Classes))
+	}
+}
+
+func TestMuchIsLeftOutAndSaid(t *testing.T) {
+	one := targetOf(0, "1 main: a")
+	for i := range 100 {
+		one.Labels[fmt.Sprint("label", i)] = "x"
+		one.Problems = append(one.Problems, fmt.Sprint("problem ", i))
+	}
+	one.Taken = time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC) // JSON has none of that year
+	c := resultOf(one, targetOf(1, "1 main: a"))
+	encoded(t, c)
+	if have := c.Targets[0]; len(have.Labels) != maxLabels || len(have.Problems) != maxProblems+1 || len(have.Moments) != 0 {
+		t.Errorf("%+v", have)
+	}
+	if n := longestList([]int{5, 1, 3, 3, 1}, 7); n != 1 {
+		t.Errorf("lists of %d, expected of 1, for both of 3 are too many", n)
 	}
 }
