@@ -43,11 +43,12 @@ var floors = []string{
 	"engine/symbolize",
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
-	"engine/internal/collector", // what a snapshot has
-	"engine/internal/label",     // which rank of a job a process is
-	"engine/internal/procmaps",  // what Linux says of a process's code
-	"engine/internal/packaging", // what was written beside a packed core
-	"engine/internal/beside",    // the files of one process in a folder
+	"engine/internal/collector",      // what a snapshot has
+	"engine/internal/label",          // which rank of a job a process is
+	"engine/internal/flightrecorder", // which operations ranks wait in
+	"engine/internal/procmaps",       // what Linux says of a process's code
+	"engine/internal/packaging",      // what was written beside a packed core
+	"engine/internal/beside",         // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
 	"engine/internal/compared",  // what is compared of one target
