@@ -32,6 +32,9 @@ type Snapshot struct {
 	// Problems lists the parts of the target that are missing in the snapshot, each a
 	// sentence.
 	Problems []string
+	// Labels are the labels that Write writes, at first the result of Target.Labels without rules. A snapshot
+	// does not have the environment that rules would need later.
+	Labels map[string]string
 	// Unwalked is the error of Target.Walked: where it is not nil, the snapshot has no
 	// stack that could be walked.
 	Unwalked error
@@ -47,7 +50,9 @@ func (s *Snapshot) Contents() *snapshot.Contents { return &s.contents }
 // Write writes the snapshot. Equal snapshots give equal bytes. The error is w's, or names
 // a part of the snapshot that the format cannot have.
 func (s *Snapshot) Write(w io.Writer) error {
-	return snapshot.Write(w, &s.contents, snapshot.Options{Describe: s.describe})
+	contents := s.contents
+	contents.Labels = s.Labels
+	return snapshot.Write(w, &contents, snapshot.Options{Describe: s.describe})
 }
 
 // Snapshot walks the stacks of the target and collects what they need: a stack that is
@@ -58,13 +63,13 @@ func (s *Snapshot) Write(w io.Writer) error {
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	r, err := collector.Collect(ctx, &collector.Request{
 		Process: t.process, Facts: t.Info().Facts, Problems: t.Problems, Shared: t.engine.shared, Finder: t.engine.finderOf(t.process.State()), Files: o.Files, AnyFile: o.AnyFile,
-		Runtimes: t.engine.runtimes, Managed: t.engine.managedOptions(),
+		Runtimes: t.engine.runtimes, Managed: t.engine.managedOptions(), Goroutines: t.engine.options.Goroutines,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{
-		contents: r.Contents, Frames: r.Frames, Problems: r.Problems, Unwalked: r.Unwalked,
+		contents: r.Contents, Frames: r.Frames, Problems: r.Problems, Labels: t.Labels(nil), Unwalked: r.Unwalked,
 		describe: func(arch string) (*sdk.Description, error) { return description(t.engine.plugins.Find(arch)) },
 	}, nil
 }

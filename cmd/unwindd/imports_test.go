@@ -35,18 +35,23 @@ var floors = []string{
 	"engine/service/internal/bounded", // how folders of files are bounded
 	"engine/service/servicepb",        // what goes over the wire
 	"engine/report",
-	"engine/internal/stackpage", // stacks as a page
-	"engine/internal/flamepage", // profiles as one
-	"engine/internal/look",      // how both look
+	"engine/internal/stackpage",     // stacks as a page
+	"engine/internal/flamepage",     // profiles as one
+	"engine/internal/comparepage",   // comparisons as one
+	"engine/internal/look/looktest", // what tests of pages share
+	"engine/internal/look",          // how they look
 	"engine/symbolize",
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
-	"engine/internal/collector", // what a snapshot has
-	"engine/internal/procmaps",  // what Linux says of a process's code
-	"engine/internal/packaging", // what was written beside a packed core
-	"engine/internal/beside",    // the files of one process in a folder
+	"engine/internal/collector",      // what a snapshot has
+	"engine/internal/label",          // which rank of a job a process is
+	"engine/internal/flightrecorder", // which operations ranks wait in
+	"engine/internal/procmaps",       // what Linux says of a process's code
+	"engine/internal/packaging",      // what was written beside a packed core
+	"engine/internal/beside",         // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
+	"engine/internal/compared",  // what is compared of one target
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped

@@ -62,10 +62,25 @@ type Finder struct {
 	// files instead of this machine's folders; nil: the target is of this machine.
 	Owner Owner
 
+	// Indexes remembers the contents of folders for other finders, too; nil: the finder remembers them for itself.
+	Indexes *FolderIndexes
+
 	folders   map[string]*folderIndex      // under foldersMu
 	rightCase map[string]map[string]string // likewise; see namesIn
 	loaders   map[string][]string          // likewise, by root; see loaderDirs
 	program   []loaderDir                  // see WithProgram
+}
+
+// FolderIndexes remembers the code objects in folders, for the finders of many targets that look through the same
+// ones. Files that come later are not seen.
+type FolderIndexes struct {
+	mu      sync.Mutex
+	folders map[string]*folderIndex
+}
+
+// NewFolderIndexes returns FolderIndexes of no folder.
+func NewFolderIndexes() *FolderIndexes {
+	return &FolderIndexes{folders: map[string]*folderIndex{}}
 }
 
 // foldersMu is not in the Finder so that a Finder can be copied.
@@ -751,16 +766,26 @@ func (x *folderIndex) files(id []byte) []string {
 // folder indexes a folder, once: the headers of its regular files, of at most
 // maxFolderEntries entries.
 func (f *Finder) folder(dir string) *folderIndex {
+	if f.Indexes != nil {
+		f.Indexes.mu.Lock()
+		defer f.Indexes.mu.Unlock()
+		return f.indexed(f.Indexes.folders, dir)
+	}
 	foldersMu.Lock()
 	defer foldersMu.Unlock()
-	if index, ok := f.folders[dir]; ok {
-		return index
-	}
-	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
 	if f.folders == nil {
 		f.folders = make(map[string]*folderIndex)
 	}
-	f.folders[dir] = index
+	return f.indexed(f.folders, dir)
+}
+
+// indexed returns the index of a folder, which it keeps among known ones.
+func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex {
+	if index, ok := known[dir]; ok {
+		return index
+	}
+	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
+	known[dir] = index
 	d, err := os.OpenFile(dir, openDirFlags, 0)
 	if err != nil {
 		return index

@@ -46,7 +46,9 @@ type Target struct {
 	// the last one for the first; not of newHead.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
 	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
-	Problems  []string   `json:"problems"`
+	// Labels tell the process from others of its job.
+	Labels   map[string]string `json:"labels,omitempty"`
+	Problems []string          `json:"problems"`
 	// Hints name what the frames lack and the flag or server that would give it, the most important first.
 	Hints []Hint `json:"hints,omitempty"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and their work;
@@ -94,6 +96,11 @@ type Process struct {
 	User       *uint32 `json:"uid,omitempty"`
 	Time       string  `json:"time,omitempty"`   // when the target was written, as RFC 3339 has it, in UTC
 	Kernel     string  `json:"kernel,omitempty"` // the operating system and its version: "Linux 6.8.0"
+	Host       string  `json:"host,omitempty"`   // the name of the machine, or of the container
+	// Started is when the process started, Taken when its state was taken: as RFC 3339 has it, in UTC, with as
+	// many digits of a second as are known.
+	Started string `json:"started,omitempty"`
+	Taken   string `json:"taken,omitempty"`
 }
 
 // Agent is a device that executes waves.

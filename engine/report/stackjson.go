@@ -28,7 +28,7 @@ const maxDeferred = 4 << 20
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	version := fmt.Sprintf(" \"version\": %d,\n", StackVersion)
 	return writeDeferred(w, version, func(w io.Writer) error {
-		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature, caught: s.FirstCrash}
+		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature, caught: s.FirstCrash, start: s.start}
 		j.depth = 1
 		j.open("[")
 		for stack := range s.withCode() {
@@ -244,7 +244,8 @@ type stackJSON struct {
 	codes     *frameCodes
 	signature func(*trace.Thread) *trace.Signature // nil: none has one
 	caught    *trace.CaughtCrash                   // see Stacks.FirstCrash
-	index     int                                  // of the frame that is written next
+	start     functionStart
+	index     int // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
 	cycles  []Cycle   // likewise
@@ -486,8 +487,8 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 		j.hexMember("module_offset", f.ModuleOffset)
 	}
 	j.function(s)
-	if s.HasStart && !isInlined {
-		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
+	if start, ok := j.startOf(f, s); ok && !isInlined {
+		j.textMember("function_offset", offset(f.ModuleOffset, start))
 	}
 	j.position(s)
 	if s.Equals != 0 {
@@ -511,6 +512,15 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 	}
 	j.close("]")
 	j.close("}")
+}
+
+// startOf returns where the function of a physical frame begins. Of one without a name call frame information
+// may tell.
+func (j *stackJSON) startOf(f *trace.Frame, s *trace.Symbol) (start uint64, ok bool) {
+	if s.HasStart || s.Function != "" || f.Module == nil || j.start == nil {
+		return s.Start, s.HasStart
+	}
+	return j.start(f)
 }
 
 // managed writes the runtime of a frame, and that managed frames stand for it.

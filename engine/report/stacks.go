@@ -19,6 +19,7 @@ type Stacks struct {
 	each  iter.Seq[*trace.Stack]
 	head  func(headDetail) Head
 	space spaceNames
+	start functionStart
 
 	hasLocals bool
 	source    sourceOf
@@ -42,6 +43,10 @@ type Stacks struct {
 	Globals []Global
 }
 
+// functionStart returns the ELF virtual address at which the function of a frame without a name begins; ok is
+// false where that is not known.
+type functionStart func(*trace.Frame) (address uint64, ok bool)
+
 // Head is the facts about a target beside its stacks. Some of them are found by walking the
 // stacks.
 type Head struct {
@@ -58,7 +63,7 @@ type Head struct {
 // before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*trace.Stack]) *Stacks {
 	missing := &lacks{}
-	s := &Stacks{each: missing.recorded(each), space: t.SpaceName, hasLocals: t.HasLocals()}
+	s := &Stacks{each: missing.recorded(each), space: t.SpaceName, start: t.Process().FunctionStart, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
 		h.Target.Hints = missing.list(t, h.Target.executable())
@@ -106,6 +111,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 		h.Target.Crash = newCrash(info.Facts.Crash)
 		h.Target.Process = newProcess(info.Facts, t.Modules())
 	}
+	h.Target.Labels = t.Labels(nil)
 	if h.Target.Problems == nil {
 		h.Target.Problems = []string{}
 	}
@@ -156,9 +162,13 @@ func newSender(s *trace.Sender) *Sender {
 // newProcess is the facts about a process; nil where there are none.
 func newProcess(f *trace.Facts, modules []*trace.Module) *Process {
 	p := &f.Process
-	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
+	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User, Host: p.Host}
+	if !p.Created.IsZero() {
+		out.Started = p.Created.UTC().Format(time.RFC3339Nano)
+	}
 	if !p.Kept.IsZero() {
 		out.Time = p.Kept.UTC().Format(time.RFC3339)
+		out.Taken = p.Kept.UTC().Format(time.RFC3339Nano)
 	}
 	if f.System.Version != "" {
 		out.Kernel = inWords(f.System.OS, f.System.Version)

@@ -49,6 +49,10 @@ type Process struct {
 	Main       uint64    // an address in its executable; 0 if it is not known
 	Created    time.Time // zero if it is not known
 	Kept       time.Time // when the target was written; zero if it is not known
+	// Host is the name of its machine, or of its container; "" if it is not known.
+	Host string
+	// Labels are labels that the target itself has; nil for targets other than snapshots.
+	Labels map[string]string
 }
 
 // System is a machine and its operating system.

@@ -4,6 +4,7 @@
 package packaging
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ var labelFacts = map[string]func(f *trace.Facts, value string){
 			}
 		}
 	},
+	"coredump.hostname": func(f *trace.Facts, value string) { f.Process.Host = cmp.Or(f.Process.Host, value) },
 	"coredump.pid": func(f *trace.Facts, value string) {
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && f.Process.ID == 0 {
 			f.Process.ID = n

@@ -152,3 +152,16 @@ func cutProcessor(n string) string {
 	}
 	return n
 }
+
+// PlainName returns a function's name as the tables of signatures have it. file is its source file; "" where
+// that is not known.
+func PlainName(function, file string) string { return nameOf(function, file, false).plain }
+
+// IsStartup reports whether a function of a plain name starts the program or a thread.
+func IsStartup(plain string) bool {
+	is, _ := newStartups.find(plain)
+	return is
+}
+
+// IsSystem reports whether a module of a name, without folders, is the C library or a similar one.
+func IsSystem(module string) bool { return isSystem(moduleName(module)) }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -84,12 +85,17 @@ type Core struct {
 	kind            trace.Kind
 	info            trace.Devices
 	ofDevices       map[string]*sdk.Description // of the architectures of their threads
+	command         struct {
+		once sync.Once
+		line string
+	}
 }
 
 var (
 	_ target.FileMemory   = (*Core)(nil)
 	_ target.ScopedMemory = (*Core)(nil)
 	_ target.Paged        = (*Core)(nil)
+	_ target.WithStart    = (*Core)(nil)
 )
 
 // Open maps a core, reads its notes, and opens the files of the code that was

@@ -13,7 +13,7 @@ import (
 func (c *Core) facts() *trace.Facts {
 	p := &c.process
 	f := &trace.Facts{
-		Process: trace.Process{ID: p.pid, User: p.user, Executable: p.name, Command: p.command, Main: p.auxv[atEntry]},
+		Process: trace.Process{ID: p.pid, User: p.user, Executable: p.name, Command: c.commandLine(), Main: p.auxv[atEntry]},
 		System:  trace.System{OS: "Linux", Arch: c.header.arch()},
 	}
 	if c.kind != trace.ELFCore && c.kind != trace.LiveProcess {

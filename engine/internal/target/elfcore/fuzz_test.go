@@ -32,6 +32,10 @@ func FuzzCore(f *testing.F) {
 			}
 		}
 	}
+	for _, b := range []*builder{little64(), big32()} {
+		s := started{builder: b, command: []string{"./p", "x"}, environment: []string{"A=1", "RANK=2"}, auxv: []uint64{atPageSize, 4096}}
+		f.Add(s.bytes())
+	}
 	gpu := little64()
 	gpu.parts = []part{{typ: 4, data: gpu.note(gpu.note(nil, coreOwner, ntPRSTATUS, gpu.status(1, 11, 0x100, 0)), gpuOwner, ntGPUCoreState, gpuNoteBytes(1, 1, 1))}}
 	f.Add(gpu.core())
@@ -71,6 +75,13 @@ func FuzzCore(f *testing.F) {
 			return
 		}
 		defer c.Close()
+		start, read := c.Start(), 0
+		for _, word := range append(start.Command, start.Environment...) {
+			read += len(word)
+		}
+		if read > maxStrings || len(start.Command) > maxPointers+1 || len(start.Environment) > maxPointers+1 {
+			t.Errorf("%d words and %d variables of %d bytes", len(start.Command), len(start.Environment), read)
+		}
 		info := c.Info()
 		if len(info.Problems) > maxProblems+1 {
 			t.Errorf("%d problems", len(info.Problems))

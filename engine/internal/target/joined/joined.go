@@ -30,6 +30,7 @@ var (
 	_ target.ScopedMemory = (*Target)(nil)
 	_ target.Paged        = (*Target)(nil)
 	_ target.Mapper       = (*Target)(nil)
+	_ target.WithStart    = (*Target)(nil)
 	_ target.Sized        = (*sized)(nil)
 )
 
@@ -56,6 +57,14 @@ func New(host, devices target.Target, finder object.Finder) target.Target {
 		return &sized{t, h}
 	}
 	return t
+}
+
+// Start is how the process was started.
+func (t *Target) Start() target.Start {
+	if host, ok := t.host.(target.WithStart); ok {
+		return host.Start()
+	}
+	return target.Start{}
 }
 
 // addThreads lists the threads of the process and, behind them, the accelerators'. Two threads never

@@ -85,6 +85,11 @@ func newTarget(d *Dump, options Options) (*Target, error) {
 	return t, nil
 }
 
+// Start is how the process was started: Breakpad and Crashpad copy it from /proc on Linux.
+func (t *Target) Start() target.Start {
+	return target.Start{Command: t.Linux.CommandLine, Environment: t.Linux.Environ}
+}
+
 // fill fills the target from the dump.
 func (t *Target) fill() {
 	t.addThreads()

@@ -5,7 +5,6 @@
 package process
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -33,6 +33,8 @@ type Options struct {
 	// Look is called with the target while the threads stand still. Memory that it reads is a part of
 	// the target. nil: the threads go on once they are copied.
 	Look func(t *Target)
+	// Member is its part where several processes are stopped together; nil: it is by itself.
+	Member *Member
 }
 
 // Target is the copy of a live process. It implements target.Target. Except for Close it may be
@@ -41,6 +43,7 @@ type Target struct {
 	*elfcore.Core
 	threads []*trace.Thread
 	info    trace.Target
+	start   target.Start
 	finder  object.Finder
 	stopped time.Duration
 	longest time.Duration
@@ -128,6 +131,8 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 		return nil, nil, o.status.deny(pid, err)
 	}
 	c.findRegistered(o)
+	c.member = options.Member
+	c.member.isPrepared()
 	if options.Look != nil {
 		c.whileStill = func() error { return c.look(o, options) }
 	}
@@ -198,6 +203,8 @@ type outline struct {
 	status     status
 	command    string
 	executable string
+	host       string
+	start      target.Start
 	root       string            // the directory that the paths of mappings are relative to
 	elsewhere  map[string]string // other paths of files that are not at their own
 	lost       map[string]bool   // by path; see isLost
@@ -205,16 +212,13 @@ type outline struct {
 	own        map[int]int       // IDs of threads in their own PID namespace; nil: the same
 }
 
-// maxCommand bounds the command line.
-const maxCommand = 64 << 10
-
 // describe reads the members that need no stopped threads.
 func (o *outline) describe(c *copied) {
-	if data, err := readFile(c.dir()+"/cmdline", nil); err == nil {
-		data = bytes.TrimRight(data[:min(len(data), maxCommand)], "\x00")
-		o.command = string(bytes.ReplaceAll(data, []byte{0}, []byte{' '}))
-	}
+	o.start = readStart(c.dir())
+	o.command = strings.Join(o.start.Command, " ")
+	o.command = o.command[:min(len(o.command), maxCommand)]
 	o.executable, _ = os.Readlink(c.dir() + "/exe")
+	o.host = hostOf(c.dir())
 	o.names, o.own = map[int]string{}, c.ownIDs()
 	for _, th := range c.threads {
 		dir := fmt.Sprintf("/proc/%d/task/%d", c.pid, th.id)
@@ -302,7 +306,7 @@ func (t *Target) describe(c *copied, o *outline) {
 			th.Name, th.OwnID = cmp.Or(o.names[id], th.Name), int64(o.own[id])
 		}
 	}
-	t.info = t.Core.Info()
+	t.info, t.start = t.Core.Info(), o.start
 	arch := ""
 	if len(t.threads) > 0 {
 		arch = t.threads[0].Arch
@@ -321,6 +325,7 @@ func (t *Target) describe(c *copied, o *outline) {
 	facts.Process.Command, facts.Process.Executable = o.command, o.executable
 	facts.Process.User = &o.status.uid
 	facts.Process.Created, facts.Process.Kept = startTime(o.status.started), c.stoppedAt
+	facts.Process.Host = o.host
 	facts.Mappings = len(c.maps)
 	t.info.Facts = &facts
 }
@@ -328,6 +333,9 @@ func (t *Target) describe(c *copied, o *outline) {
 // Info describes the process. Facts have its command line, its executable, when it started and
 // when it was stopped.
 func (t *Target) Info() trace.Target { return t.info }
+
+// Start is how the process was started, as /proc had it when it was stopped.
+func (t *Target) Start() target.Start { return t.start }
 
 // Threads returns the threads in the order of their IDs. Threads that did not stop come last.
 func (t *Target) Threads() []*trace.Thread { return t.threads }

@@ -104,20 +104,23 @@ var (
 		}},
 		{Name: "address", Read: jsontext.SetHex(func(c *crashEntry) *jsontext.Hex { return &c.callAddress })},
 	}
-	processFields = []jsontext.Field[trace.Process]{
-		{Name: "id", Read: func(r *jsontext.Reader, p *trace.Process) error {
+	processFields = []jsontext.Field[processEntry]{
+		{Name: "id", Read: func(r *jsontext.Reader, p *processEntry) error {
 			n, err := r.Integer(math.MaxInt64)
 			p.ID = int64(n) //nolint:gosec // bounded
 			return err
 		}},
-		{Name: "user", Read: func(r *jsontext.Reader, p *trace.Process) error {
+		{Name: "user", Read: func(r *jsontext.Reader, p *processEntry) error {
 			n, err := r.Integer(math.MaxUint32)
 			user := uint32(n) //nolint:gosec // bounded
 			p.User = &user
 			return err
 		}},
-		{Name: "executable", Read: jsontext.SetName(func(p *trace.Process) *string { return &p.Executable })},
-		{Name: "command", Read: jsontext.SetName(func(p *trace.Process) *string { return &p.Command })},
+		{Name: "executable", Read: jsontext.SetName(func(p *processEntry) *string { return &p.Executable })},
+		{Name: "command", Read: jsontext.SetName(func(p *processEntry) *string { return &p.Command })},
+		{Name: "host", Read: jsontext.SetName(func(p *processEntry) *string { return &p.Host })},
+		{Name: "started", Read: jsontext.SetName(func(p *processEntry) *string { return &p.started })},
+		{Name: "taken", Read: jsontext.SetName(func(p *processEntry) *string { return &p.taken })},
 	}
 	mappingFields = []jsontext.Field[mappingEntry]{
 		{Name: "start", Read: jsontext.SetHex(func(m *mappingEntry) *jsontext.Hex { return &m.start })},
@@ -131,13 +134,16 @@ var (
 // addCrash takes the crash and the process.
 func (s *Snapshot) addCrash(d *document) {
 	c := d.crash
-	if c == nil && d.process == nil {
+	if c == nil && d.process == nil && d.labels == nil {
 		return
 	}
 	s.facts = &trace.Facts{}
-	if d.process != nil {
-		s.facts.Process = *d.process
+	if p := d.process; p != nil {
+		s.facts.Process = p.Process
+		s.facts.Process.Created = s.moment("started", p.started)
+		s.facts.Process.Kept = s.moment("taken", p.taken)
 	}
+	s.facts.Process.Labels = s.validLabels(d.labels)
 	if c == nil {
 		return
 	}
@@ -262,6 +268,9 @@ type (
 		User       *uint32 `json:"user,omitempty"`
 		Executable string  `json:"executable,omitempty"`
 		Command    string  `json:"command,omitempty"`
+		Host       string  `json:"host,omitempty"`
+		Started    string  `json:"started,omitempty"`
+		Taken      string  `json:"taken,omitempty"`
 	}
 	mappingText struct {
 		Start  string `json:"start"`
@@ -322,10 +331,10 @@ func (w *writer) process(p *trace.Process) error {
 	if p == nil {
 		return nil
 	}
-	if err := checkTexts(p.Executable, p.Command); err != nil {
+	if err := checkTexts(p.Executable, p.Command, p.Host); err != nil {
 		return fmt.Errorf("process: %w", err)
 	}
-	return w.member("process", processText{max(p.ID, 0), p.User, p.Executable, p.Command})
+	return w.member("process", processText{max(p.ID, 0), p.User, p.Executable, p.Command, p.Host, momentText(p.Created), momentText(p.Kept)})
 }
 
 // mappings writes the mappings.

@@ -41,7 +41,8 @@ type document struct {
 	segments int // of all modules
 	pieces   []pieceEntry
 	crash    *crashEntry
-	process  *trace.Process
+	process  *processEntry
+	labels   map[string]string
 	mappings []mappingEntry
 	// thread takes the threads one by one, and does not keep the entry: there may be a
 	// million.
@@ -163,8 +164,9 @@ var (
 			d.crash = &crashEntry{}
 			return jsontext.Members(r, d.crash, crashFields)
 		}},
+		{Name: "labels", Read: readLabels},
 		{Name: "process", Read: func(r *jsontext.Reader, d *document) error {
-			d.process = &trace.Process{}
+			d.process = &processEntry{}
 			return jsontext.Members(r, d.process, processFields)
 		}},
 		{Name: "mappings", Read: func(r *jsontext.Reader, d *document) error {

@@ -38,6 +38,8 @@ type Contents struct {
 	Crash *trace.Crash
 	// Process is the process, of which readers take some members; nil if it is not known.
 	Process *trace.Process
+	// Labels are the labels of the process: its rank, its job. Not its environment, which has secrets.
+	Labels map[string]string
 	// Mappings are the mappings around the addresses that explain the crash, by address.
 	Mappings []target.Mapping
 }
@@ -124,7 +126,7 @@ func (w *writer) write(c *Contents) error {
 		}
 	}
 	w.text.WriteString(`{"format_version":` + strconv.Itoa(FormatVersion))
-	for _, err := range []error{w.crash(c.Crash), w.process(c.Process), w.mappings(c.Mappings)} {
+	for _, err := range []error{w.crash(c.Crash), w.process(c.Process), w.labels(c.Labels), w.mappings(c.Mappings)} {
 		if err != nil {
 			return err
 		}

@@ -81,6 +81,7 @@ const MaxHead = 1 << 30
 // HeadOf makes the head of a target.
 func HeadOf(t *engine.Target) *Head {
 	info := t.Info()
+	info.Facts = withLabels(info.Facts, t.Labels(nil))
 	h := &Head{Version: headVersion, Info: info, Packed: t.InputProblems()}
 	if s, ok := t.Process().State().(target.Sized); ok {
 		h.MemorySize = s.MemorySize()
@@ -105,6 +106,19 @@ func HeadOf(t *engine.Target) *Head {
 		h.Modules = append(h.Modules, out)
 	}
 	return h
+}
+
+// withLabels returns facts with the labels of the target, whose environment is not sent.
+func withLabels(own *trace.Facts, labels map[string]string) *trace.Facts {
+	if len(labels) == 0 {
+		return own
+	}
+	var f trace.Facts
+	if own != nil {
+		f = *own
+	}
+	f.Process.Labels = labels
+	return &f
 }
 
 // objectOf describes an object.
