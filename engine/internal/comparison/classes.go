@@ -290,9 +290,6 @@ func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []t
 		return nil
 	}
 	list := make([]trace.ClassThread, len(threads))
-	if len(threads) == 0 {
-		return list // nothing was read
-	}
 	for i := range threads {
 		t := &threads[i]
 		list[i] = trace.ClassThread{
@@ -321,9 +318,6 @@ func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []t
 
 // unitStandings are where the threads of a unit stand, by IDs.
 func (r *result) unitStandings(u *unit) []standing {
-	if u.view < 0 { // it could not be read
-		return nil
-	}
 	if u.isThread {
 		v := r.views[u.view]
 		return []standing{{stand: v.list[0].stand, id: u.id}}
