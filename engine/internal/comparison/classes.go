@@ -290,9 +290,6 @@ func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []t
 		return nil
 	}
 	list := make([]trace.ClassThread, len(threads))
-	if len(threads) == 0 {
-		return list // nothing was read
-	}
 	for i := range threads {
 		t := &threads[i]
 		list[i] = trace.ClassThread{
