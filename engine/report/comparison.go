@@ -30,7 +30,7 @@ type ClassSignature struct {
 	Signature string            `json:"signature"`
 	Count     int               `json:"count"`  // of targets
 	Labels    map[string]string `json:"labels"` // each with all values in short
-	// Of is what the signature is made of: "stack", the one at which the class parts from the rest, "missing", one
+	// Of says which stacks the signature was made of: "stack", the one at which the class parts from the rest, "missing", one
 	// that it lacks, "all", all its stacks, or "unread", the reason why its targets could not be read.
 	Of string `json:"of"`
 	// Role is the role of the thread that has the stack, and Frames the functions of that, innermost first.

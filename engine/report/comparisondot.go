@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
-// dotColours fill the nodes of one class each, the first ones those of the smallest classes. They are of
+// dotColours fill the nodes of one class each, the smallest classes by the first ones. They are of
 // Graphviz's list for X11, light enough for black text.
 var dotColours = []string{"lightcoral", "gold", "lightskyblue", "palegreen", "plum", "lightsalmon", "khaki", "paleturquoise", "thistle", "burlywood"}
 

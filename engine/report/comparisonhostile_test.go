@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/pprof/profile"
 
@@ -98,7 +99,7 @@ func TestNamesInComparisonsAreEscaped(t *testing.T) {
 		lines := strings.Count(hostileComparison("plain").written(t, write), "\n")
 		for _, name := range hostileTexts() {
 			text := hostileComparison(name).written(t, write)
-			if strings.ContainsAny(text, "\x00\x1b\x07\r\u202e\xff") {
+			if strings.ContainsAny(text, "\x00\x1b\x07\r\u202e") || !utf8.ValidString(text) {
 				t.Errorf("%s of %.40q is not escaped", form, name)
 			}
 			if n := strings.Count(text, "\n"); n != lines && form != "markdown" {

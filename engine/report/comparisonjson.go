@@ -66,7 +66,7 @@ type jsonThreadID struct {
 	ID     string `json:"id"`
 }
 
-// jsonVariant is a trace.ClassVariant. Its threads have few members: the others are those of the class.
+// jsonVariant is a trace.ClassVariant. Its threads have few members: the class has the others.
 type jsonVariant struct {
 	Targets []int               `json:"targets"`
 	Threads []jsonVariantThread `json:"threads"`

@@ -11,7 +11,7 @@ import (
 
 // WriteMarkdown writes the comparison as a section in GitHub's flavour of Markdown: a table of the classes,
 // what tells the smallest ones apart, and the tree folded away. A section has at most the given number of bytes, or
-// MaxMarkdown where that is 0, and names what is left out.
+// MaxMarkdown where that is 0, and counts the rest.
 func (c *Comparison) WriteMarkdown(w io.Writer, o TextOptions, most int) error {
 	m := &markdown{most: max(cmp.Or(most, MaxMarkdown), minMarkdownSection)}
 	m.Printer = NewPrinter(&m.written)

@@ -6,13 +6,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -43,7 +40,7 @@ type comparisonText struct {
 	hasMoments bool
 }
 
-// subjectWords are the words for what is compared.
+// subjectWords are the words for targets, or for threads.
 type subjectWords struct{ one, many string }
 
 // subjects has the words for targets, and for the threads of one.
@@ -52,7 +49,7 @@ var subjects = map[bool]*subjectWords{false: {"target", "targets"}, true: {"thre
 func (c *Comparison) newText(p *Printer, o TextOptions) *comparisonText {
 	t := &comparisonText{
 		Printer: p, paint: newPaint(o.Color), o: o, top: cmp.Or(c.Top, len(c.c.Classes)),
-		comparedFrames: newComparedFrames(c.c, o.FullNames), names: newTargetNames(c.c), words: subjects[c.c.ByThread],
+		comparedFrames: newComparedFrames(c.c, o.FullNames || o.Verbose), names: newTargetNames(c.c), words: subjects[c.c.ByThread],
 	}
 	for i := range c.c.Classes {
 		if c.c.Classes[i].Unread == "" {
@@ -79,10 +76,10 @@ func (c *Comparison) WriteText(w io.Writer, o TextOptions) error {
 	return t.Flush()
 }
 
-// count is a number of what is compared, in words.
+// count is a number of targets, or of threads, in words.
 func (t *comparisonText) count(n int) string { return plural(n, t.words.one, t.words.many) }
 
-// totals is what was compared.
+// totals is the first line: how many targets, threads and classes there are.
 func (t *comparisonText) totals() string {
 	if len(t.c.Targets) == 0 {
 		return "no targets"
@@ -195,216 +192,6 @@ func (t *comparisonText) who(c *trace.TargetClass) string {
 
 // shortID is the beginning of a build ID, which is enough to tell builds apart.
 func shortID(id string) string { return cmp.Or(id[:min(len(id), 12)], "unknown") }
-
-// parting writes where a class parts from the rest.
-func (t *comparisonText) parting(number int) {
-	c := &t.c.Classes[number]
-	p := c.PartsAt
-	if p == nil || len(c.Facts)+len(c.Builds) > 0 && t.isUsual(number) {
-		if number != t.largest() && len(c.Facts)+len(c.Builds) > 0 {
-			t.printf("  %s\n", t.faint("most others have its stacks too"))
-		}
-		t.example(c)
-		return
-	}
-	head := roleWords(p.Role) + " parts from the others"
-	switch {
-	case p.Last >= 0:
-		head += " in "
-		t.printf("  %s%s\n", head, t.function(t.frame(p.Last, number, comparisonWidth-2-utf8.RuneCountInString(head))))
-	case t.partingThread(number) == nil:
-		t.printf("  %s of the others is missing\n", roleWords(p.Role))
-	default:
-		t.printf("  %s at the outermost frame\n", head)
-	}
-	t.rows(t.partingRows(number))
-	t.example(c)
-}
-
-// partingRow is what a class, or others, do behind the last frame that they have in common.
-type partingRow struct {
-	who              string
-	nodes            []int
-	class            int    // whose lines the frames have; -1: that of all
-	text             string // in place of nodes
-	marks            string
-	targets, threads int
-}
-
-// partingRows are what the class does, and what the others do.
-func (t *comparisonText) partingRows(number int) (rows []partingRow) {
-	p := t.c.Classes[number].PartsAt
-	if th := t.partingThread(number); th != nil {
-		own := partingRow{who: "here", class: number, text: "ends there", marks: threadMarks(th), targets: len(t.c.Classes[number].Targets), threads: th.Threads}
-		if own.nodes = t.tree.below(p.Last, th.Node); p.Last < 0 {
-			own.text = "no frame"
-		}
-		rows = append(rows, own)
-	}
-	left := p.More
-	for i := range p.There {
-		b := &p.There[i]
-		if i >= maxThere && !t.o.Verbose {
-			left++
-			continue
-		}
-		row := partingRow{who: "others", class: -1, text: "end there", targets: b.Targets, threads: b.Threads}
-		switch {
-		case b.Node >= 0 && p.IsMissing:
-			row.nodes = t.tree.below(p.Last, p.Node)
-		case b.Node >= 0:
-			row.nodes = t.tree.chain(nil, b.Node)
-		}
-		rows = append(rows, row)
-	}
-	if left > 0 {
-		rows = append(rows, partingRow{who: "others", class: -1, text: "in " + plural(left, "other way", "other ways")})
-	}
-	if n := t.elsewhere(number); n > 0 {
-		rows = append(rows, partingRow{who: "others", class: -1, text: "elsewhere", targets: n, threads: n})
-	}
-	return rows
-}
-
-// partingThread is the stack of a class that parts, or, where it is one that the class has not, the first one of
-// the role that leads through the last frame in common; nil: there is none.
-func (t *comparisonText) partingThread(number int) *trace.ClassThread {
-	c := &t.c.Classes[number]
-	p := c.PartsAt
-	for i := range c.Threads {
-		th := &c.Threads[i]
-		switch {
-		case th.Role != p.Role:
-		case !p.IsMissing && th.Node == p.Node, p.IsMissing && p.Last < 0:
-			return th
-		case p.IsMissing && slices.Contains(t.tree.path(th.Node), p.Last):
-			return th
-		}
-	}
-	return nil
-}
-
-// threadMarks are what a thread of a class does, besides standing in a frame.
-func threadMarks(th *trace.ClassThread) string {
-	var marks []string
-	if th.Crashed {
-		marks = append(marks, "crashed")
-	}
-	switch {
-	case th.Moves:
-		marks = append(marks, "moves on")
-	case th.Still:
-		marks = append(marks, "stands still")
-	}
-	if th.Incomplete > 0 {
-		marks = append(marks, "cut")
-	}
-	return strings.Join(marks, ", ")
-}
-
-// rows writes rows with their numbers aligned.
-func (t *comparisonText) rows(rows []partingRow) {
-	digits, width := 0, 0
-	for _, r := range rows {
-		digits = max(digits, len(strconv.Itoa(r.targets)))
-	}
-	counts := make([]string, len(rows))
-	for i, r := range rows {
-		if r.targets == 0 {
-			continue
-		}
-		counts[i] = fmt.Sprintf("%*s", digits-len(strconv.Itoa(r.targets)), "") + t.count(r.targets)
-		if r.threads != r.targets && !t.c.ByThread {
-			counts[i] += ", " + plural(r.threads, "thread", "threads")
-		}
-		width = max(width, len(counts[i]))
-	}
-	room := comparisonWidth - len("    others  ") - 2 - width
-	for i, r := range rows {
-		text := t.row(&r, room)
-		line := fmt.Sprintf("%-*s  %s", room, text, counts[i])
-		t.printf("    %-6s  %s%s\n", r.who, t.function(text), strings.TrimRight(line[len(text):], " "))
-	}
-}
-
-// row is the text of a row in a number of characters.
-func (t *comparisonText) row(r *partingRow, room int) string {
-	marks := r.marks
-	switch {
-	case len(r.nodes) == 0 && marks == "":
-		return r.text
-	case len(r.nodes) == 0:
-		return marks
-	case marks != "":
-		marks = " (" + marks + ")"
-	}
-	return t.chain(r.nodes, r.class, room-len(marks)) + marks
-}
-
-// isUsual reports whether most other targets have the stack at which a class parts from the others.
-func (t *comparisonText) isUsual(number int) bool {
-	have, all := t.others(number)
-	return !t.c.Classes[number].PartsAt.IsMissing && have > all/2
-}
-
-// others is how many other targets were read, and how many of them have the stack at which a class parts.
-func (t *comparisonText) others(number int) (have, all int) {
-	p := t.c.Classes[number].PartsAt
-	for i := range t.c.Classes {
-		c := &t.c.Classes[i]
-		if i == number || c.Unread != "" {
-			continue
-		}
-		all += len(c.Targets)
-		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
-			have += len(c.Targets)
-		}
-	}
-	return have, all
-}
-
-// elsewhere is how many other targets have neither the stack at which a class parts nor one of its branches. It is
-// known of the main thread, of which each target has one.
-func (t *comparisonText) elsewhere(number int) int {
-	p := t.c.Classes[number].PartsAt
-	if p.Role != mainRole || p.IsMissing || p.More > 0 || t.c.ByThread {
-		return 0
-	}
-	have, all := t.others(number)
-	for i := range p.There {
-		have += p.There[i].Targets
-	}
-	return all - have
-}
-
-// largest is the largest class with stacks; -1: none has.
-func (t *comparisonText) largest() int {
-	for i := len(t.c.Classes) - 1; i >= 0; i-- {
-		if t.c.Classes[i].Unread == "" {
-			return i
-		}
-	}
-	return -1
-}
-
-// example writes a target of a class, and its thread that parts.
-func (t *comparisonText) example(c *trace.TargetClass) {
-	if t.c.ByThread {
-		return
-	}
-	first, thread := c.Targets[0], ""
-	if p := c.PartsAt; p != nil && !p.IsMissing {
-		for i := range c.Threads {
-			if th := &c.Threads[i]; th.Role == p.Role && th.Node == p.Node && len(th.IDs) > 0 {
-				first, thread = th.IDs[0].Target, ", thread "+th.IDs[0].ID
-				break
-			}
-		}
-	}
-	if path := t.c.Targets[first].Path; path != "" {
-		t.printf("  %s\n", t.faint(cutShort("for example "+path+thread, maxMarkdownLine)))
-	}
-}
 
 // incomplete writes how many stacks of a class end early, and why one does.
 func (t *comparisonText) incomplete(c *trace.TargetClass) {
@@ -553,163 +340,6 @@ func rankWords(text string, most int) string {
 	return "rank " + inRanks(text, most)
 }
 
-// treeRow is a chain of the tree, with who is in it, or how many are left out in its place.
-type treeRow struct {
-	indent           int
-	text, who        string
-	targets, threads int
-}
-
-// treeRows are the rows of the tree, at most so many, and the number of the others.
-func (t *comparisonText) treeRows(most int) (rows []treeRow, left int) {
-	room := comparisonWidth - t.countsWidth()
-	roles := t.rolesOfOne()
-	t.tree.each(t.branchesOfNode(), func(b *branch) bool {
-		r := treeRow{indent: 2 * min(b.depth, maxIndent)}
-		switch {
-		case len(rows) == most:
-			left++
-			return true
-		case b.leftOut > 0:
-			r.text = plural(b.leftOut, "branch", "branches") + " more (-v)"
-		default:
-			n := &t.c.Functions[b.nodes[0]]
-			r.targets, r.threads, r.who = n.Targets, n.Threads, t.whoIsIn(n)
-			if t.readable < 2 {
-				r.who = roles[b.nodes[len(b.nodes)-1]]
-			}
-			width := room - r.indent
-			if r.who != "" {
-				width -= utf8.RuneCountInString(r.who) + 2
-			}
-			r.text = t.chain(b.nodes, -1, max(width, minChain))
-		}
-		rows = append(rows, r)
-		return true
-	})
-	return rows, left
-}
-
-// rolesOfOne has the roles of the threads that stand in a node, and whether they move, where all targets are in
-// one class.
-func (t *comparisonText) rolesOfOne() map[int]string {
-	largest := t.largest()
-	if t.readable != 1 {
-		return nil
-	}
-	roles := map[int]string{}
-	for i := range t.c.Classes[largest].Threads {
-		th := &t.c.Classes[largest].Threads[i]
-		text := cutShort(escape.Text(th.Role), textName/2)
-		if marks := threadMarks(th); marks != "" {
-			text += ": " + marks
-		}
-		switch before := roles[th.Node]; {
-		case before == "":
-			roles[th.Node] = text
-		case len(before) < textName:
-			roles[th.Node] += ", " + text
-		case !strings.HasSuffix(before, more):
-			roles[th.Node] += more
-		}
-	}
-	return roles
-}
-
-// more stands for roles that are left out.
-const more = " and others"
-
-// countsWidth is the width of the numbers before a row of the tree.
-func (t *comparisonText) countsWidth() int {
-	if t.c.ByThread {
-		return len("threads ")
-	}
-	return len("targets threads  ")
-}
-
-// branches writes the tree, folded to where classes part.
-func (t *comparisonText) branches() {
-	most := maxRows
-	if t.o.Verbose {
-		most = -1
-	}
-	rows, left := t.treeRows(most)
-	if len(rows) == 0 {
-		return
-	}
-	title := "where classes part"
-	if t.readable < 2 {
-		title = "stacks"
-	}
-	counts := "targets threads  "
-	if t.c.ByThread {
-		counts = "threads "
-	}
-	t.printf("\n%s\n", t.header(counts+title))
-	column := 0 // behind the longest row
-	for _, r := range rows {
-		column = max(column, r.indent+utf8.RuneCountInString(r.text))
-	}
-	for _, r := range rows {
-		t.treeRow(&r, column)
-	}
-	note := func(text string) { t.printf("%*s%s\n", t.countsWidth(), "", t.faint(text)) }
-	if left > 0 {
-		note(plural(left, "branch", "branches") + " more (-v)")
-	}
-	if t.tree.folded > 0 {
-		note(plural(t.tree.folded, "other stack is", "other stacks are") + " in all classes")
-	}
-}
-
-// treeRow writes a row. Who is in it stands in a column, as far as the lines are wide enough.
-func (t *comparisonText) treeRow(r *treeRow, column int) {
-	if r.targets == 0 {
-		t.printf("%*s%s\n", t.countsWidth()+r.indent, "", t.faint(r.text))
-		return
-	}
-	t.printf("%7d ", r.targets)
-	if !t.c.ByThread {
-		t.printf("%7d  ", r.threads)
-	}
-	t.printf("%*s%s", r.indent, "", t.function(r.text))
-	if r.who != "" {
-		column = min(column, comparisonWidth-t.countsWidth()-2-utf8.RuneCountInString(r.who))
-		t.printf("%*s  %s", max(column-r.indent-utf8.RuneCountInString(r.text), 0), "", t.place(r.who))
-	}
-	t.printf("\n")
-}
-
-const (
-	// maxIndent is the depth to which branches are indented.
-	maxIndent = 12
-	// minChain is the room that a chain has at least.
-	minChain = 28
-)
-
-func (t *comparisonText) branchesOfNode() int {
-	if t.o.Verbose {
-		return 0
-	}
-	return maxBranches
-}
-
-// whoIsIn names the targets that have a thread in a node; "": all have.
-func (t *comparisonText) whoIsIn(n *trace.CallNode) string {
-	switch {
-	case n.ClassCount >= t.readable:
-		return ""
-	case n.Classes == nil:
-		return plural(n.ClassCount, "class", "classes")
-	}
-	var targets []int
-	for _, class := range n.Classes {
-		targets = append(targets, t.c.Classes[class].Targets...)
-	}
-	slices.Sort(targets)
-	return t.names.of(targets, 28)
-}
-
 // modules writes the modules of which targets have different builds.
 func (t *comparisonText) modules() {
 	for i := range t.c.Modules {
@@ -737,7 +367,7 @@ func (t *comparisonText) modules() {
 	}
 }
 
-// problems writes the problems of the comparison, and those of targets, equal ones once.
+// problems writes the problems of the comparison and of its targets, equal ones once.
 func (t *comparisonText) problems() {
 	type problem struct {
 		text    string
@@ -789,171 +419,4 @@ func roleWords(role string) string {
 		return role
 	}
 	return "thread " + role
-}
-
-// comparedFrames writes the frames of a comparison.
-type comparedFrames struct {
-	c      *trace.Comparison
-	isFull bool
-	// lines has, for each node by functions, its node by lines where it has one alone; -1: it has several.
-	lines []int
-}
-
-func newComparedFrames(c *trace.Comparison, isFull bool) comparedFrames {
-	f := comparedFrames{c: c, isFull: isFull, lines: make([]int, len(c.Functions))}
-	for i := range f.lines {
-		f.lines[i] = -2
-	}
-	for i := range c.Lines {
-		switch line := &f.lines[c.Lines[i].Function]; *line {
-		case -2:
-			*line = i
-		default:
-			*line = -1
-		}
-	}
-	return f
-}
-
-// comparedName is the name of a frame in at most a number of characters, or whole.
-func (f *comparedFrames) comparedName(frame *trace.ComparedFrame, most int) string {
-	mark := ""
-	if frame.IsGuess {
-		mark = " (a guess)"
-	}
-	return escape.Text(frameName(frame, f.isFull, most)) + mark
-}
-
-// frameName is the name of a frame, or its place in a module where it has none.
-func frameName(frame *trace.ComparedFrame, isFull bool, most int) string {
-	switch {
-	case frame.Function == "" && frame.Module == "" && frame.Offset == 0:
-		return "??"
-	case frame.Function == "":
-		return strings.TrimPrefix(frame.Module+"+"+address(frame.Offset), "+")
-	case isFull:
-		return frame.Function
-	}
-	return funcname.Fit(escape.Text(cmp.Or(frame.Short, frame.Function)), most)
-}
-
-// lineIn is the frame with its line of a node by functions, in the stacks of a class; -1 stands for all classes. nil: it has
-// several lines, or none.
-func (f *comparedFrames) lineIn(node, class int) *trace.ComparedFrame {
-	if n := f.lines[node]; n >= 0 {
-		return &f.c.Lines[n].Frame
-	}
-	if class < 0 || len(f.c.Classes[class].Variants) != 1 {
-		return nil
-	}
-	found := -1
-	for i := range f.c.Classes[class].Variants[0].Threads {
-		for n := f.c.Classes[class].Variants[0].Threads[i].Node; n >= 0; n = f.c.Lines[n].Parent {
-			if f.c.Lines[n].Function == node && n != found {
-				if found >= 0 {
-					return nil
-				}
-				found = n
-			}
-		}
-	}
-	if found < 0 {
-		return nil
-	}
-	return &f.c.Lines[found].Frame
-}
-
-// linePlace is the file and the line of a frame; "" where they are not known.
-func linePlace(frame *trace.ComparedFrame) string {
-	if frame == nil || frame.Line == 0 {
-		return ""
-	}
-	return cutFront(escape.Text(path.Base(frame.File)+":"+strconv.Itoa(frame.Line)), 32)
-}
-
-// frame is a frame with its line.
-func (f *comparedFrames) frame(node, class, most int) string {
-	place := linePlace(f.lineIn(node, class))
-	text := f.comparedName(&f.c.Functions[node].Frame, max(min(most, textName), 8))
-	if place != "" {
-		text += " " + place
-	}
-	return text
-}
-
-// placeOf is the file and the line of a node by lines; "" where it has none.
-func (f *comparedFrames) placeOf(node int) string {
-	if node < 0 {
-		return ""
-	}
-	return linePlace(&f.c.Lines[node].Frame)
-}
-
-// lineOf is a frame of a node by lines.
-func (f *comparedFrames) lineOf(node int) string {
-	frame := &f.c.Lines[node].Frame
-	return strings.TrimSpace(f.comparedName(&f.c.Functions[f.c.Lines[node].Function].Frame, textName/2) + " " + linePlace(frame))
-}
-
-// chain is frames from the outermost on in about a number of characters: the first with its line, as many
-// as fit, how many are left out, and the last.
-func (f *comparedFrames) chain(nodes []int, class, most int) string {
-	name := func(i, room int) string {
-		return f.comparedName(&f.c.Functions[nodes[i]].Frame, max(min(room, textName), 8))
-	}
-	last := len(nodes) - 1
-	switch last {
-	case -1:
-		return "no frame"
-	case 0:
-		return f.withLine(name(0, most), nodes[0], class, most)
-	}
-	const between = " > "
-	end := between + name(last, most/2)
-	room := most - utf8.RuneCountInString(end)
-	begin := name(0, room-len(" > ... 1000 frames"))
-	if last == 1 {
-		return f.withLine(begin, nodes[0], class, room) + end
-	}
-	gap := func(next int) string {
-		if next == last {
-			return ""
-		}
-		return between + f.gap(nodes[next:last])
-	}
-	begin = f.withLine(begin, nodes[0], class, room-utf8.RuneCountInString(gap(1)))
-	next := 1
-	for next < last {
-		longer := begin + between + name(next, textName)
-		if utf8.RuneCountInString(longer+gap(next+1)) > room {
-			break
-		}
-		begin = longer
-		next++
-	}
-	return begin + gap(next) + end
-}
-
-// withLine is a frame with its line, where that fits.
-func (f *comparedFrames) withLine(text string, node, class, room int) string {
-	place := linePlace(f.lineIn(node, class))
-	if place == "" || utf8.RuneCountInString(text)+1+utf8.RuneCountInString(place) > room {
-		return text
-	}
-	return text + " " + place
-}
-
-// gap says how many frames are left out, and how many of them are guesses.
-func (f *comparedFrames) gap(nodes []int) string {
-	guesses := 0
-	for _, n := range nodes {
-		if f.c.Functions[n].Frame.IsGuess {
-			guesses++
-		}
-	}
-	text := "... " + plural(len(nodes), "frame", "frames")
-	if guesses > 0 {
-		text += fmt.Sprintf(", %d a guess", guesses)
-	}
-	return text
 }

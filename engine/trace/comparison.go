@@ -12,7 +12,8 @@ type Comparison struct {
 	// Targets are in the order of their labels and paths, numbers in them by their values.
 	Targets []ComparedTarget
 	// Classes are the classes of targets, the smallest first. Of equally large ones the first is the
-	// one whose rarest stack the fewest other targets have.
+	// one whose rarest stack the fewest other targets have, or that has not a stack that almost all others have; then the
+	// one to which something happened; then the one that parts from the others the furthest out.
 	Classes []TargetClass
 	// Functions is the tree of stacks by functions, Lines the one by lines. A parent precedes its
 	// children, which are in the order of their functions and lines.
@@ -58,7 +59,7 @@ type TargetClass struct {
 	Labels map[string]string
 	// Unread is why the targets could not be read; "": they were. Such a class has no stacks.
 	Unread string
-	// Facts say what happened to each target: "SIGSEGV", "deadlock: threads wait for each other", as far as
+	// Facts are about each target: "SIGSEGV", "deadlock: threads wait for each other", as far as
 	// they are the same for targets that fail alike.
 	Facts []string
 	// Builds are the modules in its stacks of which other targets have other builds.
@@ -114,7 +115,7 @@ type ClassVariant struct {
 	Threads []ClassThread
 }
 
-// Parting is where the stacks of a class part from those of the other targets.
+// Parting is where the stacks of a class part from the stacks of the other targets.
 type Parting struct {
 	// Role is the role of the thread, and Node its stack by functions: of ClassThread. The others are the
 	// targets of other classes that have no such stack in that role. Of all stacks of the class it is the one that
@@ -180,7 +181,7 @@ type ComparedFrame struct {
 	File    string
 	Line    int
 	Column  int
-	// IsInlined marks a call that was inlined. IsKernel marks a frame of a wave.
+	// IsInlined marks a call that was inlined. IsWave marks a frame of a wave.
 	IsInlined, IsWave bool
 	// IsGuess marks a frame that is a guess or rests on one.
 	IsGuess bool
@@ -216,7 +217,7 @@ type Collective struct {
 	Operation string
 	// Ranks are all ranks of the group as far as known; Entered are those that have it scheduled or
 	// started, Completed those that have completed it, Missing those whose record ends before it, and
-	// Unrecorded those of which there is no record. All are in short: "0-5,7".
+	// Unrecorded the ones without a record. All are in short: "0-5,7".
 	Ranks, Entered, Completed, Missing, Unrecorded string
 	// Different has, where ranks do not agree on the operation or its sizes, how they differ, each a
 	// sentence.

@@ -5,6 +5,7 @@ package comparison
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ func (r *result) orderUnits() {
 	})
 }
 
-// facts are what happened to a unit, sorted.
+// facts are the facts about a unit, sorted.
 func (r *result) facts(u *unit) (list []string) {
 	if u.view < 0 || u.isThread && !u.crashed {
 		return nil
@@ -176,16 +177,20 @@ func isWord(c byte) bool {
 
 // withoutPath is the reason without the path of the file.
 func withoutPath(p *process) string {
-	text := p.unread
-	if p.path != "" {
-		text = strings.TrimPrefix(text, "open ")
-		text = strings.TrimPrefix(text, p.path+": ")
-		text = strings.ReplaceAll(text, p.path, "the file")
+	text := strings.TrimPrefix(p.unread, "open ")
+	base := path.Base(p.path)
+	if _, isNumber := number(base); isNumber || len(base) < 2 {
+		return strings.TrimPrefix(text, p.path+": ") // a process
 	}
-	if text == "" {
-		return "it could not be read"
+	out := ""
+	for i := strings.Index(text, base); i >= 0; i = strings.Index(text, base) {
+		end := i + len(base)
+		i = len(strings.TrimSuffix(text[:end], p.path))
+		// It may be a longer path of the same file.
+		out += text[:strings.LastIndexAny(text[:min(i, end-len(base))], " \"'(")+1] + "the file"
+		text = text[end:]
 	}
-	return text
+	return strings.TrimPrefix(out+text, "the file: ")
 }
 
 // exactReason leaves numbers in the reason that are the same in all targets of the class.
@@ -281,6 +286,9 @@ func node(n uint32) int { return int(n) - 1 }
 
 // threadsOf are the threads of a class, or of a variant by lines.
 func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []trace.ClassThread {
+	if len(threads) == 0 {
+		return nil
+	}
 	list := make([]trace.ClassThread, len(threads))
 	if len(threads) == 0 {
 		return list // nothing was read

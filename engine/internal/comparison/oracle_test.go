@@ -36,7 +36,9 @@ var plants = map[string]func(j *job, t *Target, moment int){
 	"slow": func(_ *job, t *Target, _ int) {
 		t.Threads[0].Frames = append(t.Threads[0].Frames[:len(t.Threads[0].Frames)-1:len(t.Threads[0].Frames)-1], stackOf("compute:5")...)
 	},
-	"crashed": func(_ *job, t *Target, _ int) { t.Threads[len(t.Threads)-1].Crashed, t.Facts = true, []string{"SIGSEGV"} },
+	"crashed": func(_ *job, t *Target, _ int) {
+		t.Threads[len(t.Threads)-1].Crashed, t.Facts = true, []string{"SIGSEGV"}
+	},
 	"library": func(_ *job, t *Target, _ int) { t.Modules[0].BuildID = "ffff" },
 	"ahead": func(_ *job, t *Target, _ int) {
 		t.Threads[0].Frames = append(slices.Clone(t.Threads[0].Frames), stackOf("next:3 step:4")...)
@@ -188,6 +190,43 @@ func (j *job) targets() (list []*Target) {
 	return list
 }
 
+// threads are the threads of all processes, each as a process.
+func (j *job) threads() (list []*plainProcess) {
+	for _, p := range j.processes {
+		last := p.moments[len(p.moments)-1]
+		var ids []threadID
+		for i := range last.Threads {
+			ids = append(ids, newThreadID(last.Threads[i].ID))
+		}
+		slices.SortFunc(ids, func(a, b threadID) int { return a.compare(&b) })
+		for _, id := range ids {
+			var moments []*Target
+			for _, m := range p.moments {
+				one := *m
+				one.Threads = slices.DeleteFunc(slices.Clone(m.Threads), func(t Thread) bool { return t.ID != id.String() })
+				if len(one.Threads) > 0 && !one.Threads[0].Crashed {
+					one.Facts = nil
+				}
+				moments = append(moments, &one)
+			}
+			list = append(list, plainProcessOf(moments))
+		}
+		if len(ids) == 0 {
+			list = append(list, p)
+			p.builds = nil
+		}
+	}
+	return list
+}
+
+func (j *job) result(byThread bool) *trace.Comparison {
+	p := New(byThread)
+	for _, t := range j.targets() {
+		p.Add(t)
+	}
+	return p.Result()
+}
+
 // In random jobs the classes, the nodes and where classes part are as a plain comparison of texts finds them, the outlier is
 // the first, and it does not matter in which order targets are added, merged, written and read.
 func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
@@ -199,7 +238,7 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 	for seed := range n {
 		j := newJob(seed)
 		want := newPlain(j.processes)
-		have := resultOf(j.targets()...)
+		have := j.result(false)
 		k := &check{T: t, seed: seed, want: want, have: have}
 		k.check()
 		if j.plant != "nothing" {
@@ -208,6 +247,8 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 				t.Errorf("seed %d: %s of %v: the first class is %v", seed, j.plant, j.planted, have.Classes[0].Targets)
 			}
 		}
+		k.want, k.have = newPlain(j.threads()), j.result(true)
+		k.check()
 		whole := encoded(t, have)
 		for range 3 {
 			if other := encoded(t, j.merged(t).Result()); !bytes.Equal(whole, other) {

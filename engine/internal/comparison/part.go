@@ -5,6 +5,7 @@ package comparison
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type Part struct {
 	byThread bool
 	texts    texts
 	frames   []trace.ComparedFrame
-	frameIDs map[trace.ComparedFrame]uint32
+	frameIDs map[frameKey]uint32
 	// The stacks are a tree by lines. Of each node there are its parent, its frame and the child that was
 	// requested last; node 0 is the root.
 	nodes                  *trie.Trie
@@ -32,10 +33,20 @@ type Part struct {
 	records                []record
 	notes                  map[note]struct{}
 
-	key     []byte // of the shape or the set that is looked up
-	threads []keyedThread
 	bytes   []byte   // of which records have their IDs
 	numbers []uint32 // of which records have their lists
+	scratch
+}
+
+// scratch is memory that is used again for each target.
+type scratch struct {
+	key     []byte // of the shape or the set that is looked up
+	threads []keyedThread
+	runs    shape
+	order   []threadID
+	set     []module
+	list    []uint32
+	names   []string
 }
 
 // record is a target at one moment. Its texts are numbers in Part.texts, and 0 is the empty one.
@@ -94,7 +105,7 @@ const maxLabels = 64
 // is compared by its threads in any case.
 func New(byThread bool) *Part {
 	p := &Part{
-		byThread: byThread, frameIDs: map[trace.ComparedFrame]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
+		byThread: byThread, frameIDs: map[frameKey]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
 		shapeIDs: map[string]uint32{}, moduleIDs: map[string]uint32{}, notes: map[note]struct{}{},
 	}
 	p.texts.number("")
@@ -118,17 +129,14 @@ func (t *texts) number(s string) uint32 {
 	}
 	s = strings.Clone(s) // it may be a piece of a whole file
 	id := uint32(len(t.list))
-	t.list, t.ids[s] = append(t.list, s), id
+	t.list, t.ids[s] = append(trie.Grown(t.list), s), id
 	return id
 }
-
-// own is the text as it is kept.
-func (t *texts) own(s string) string { return t.list[t.number(s)] }
 
 // Add adds a target, which is not kept.
 func (p *Part) Add(t *Target) {
 	r := record{
-		path: strings.Clone(t.Path), host: p.texts.number(t.Host), pid: t.PID, started: t.Started.UTC().Round(0), taken: t.Taken.UTC().Round(0),
+		path: strings.Clone(t.Path), host: p.texts.number(t.Host), pid: t.PID, started: plainTime(t.Started), taken: plainTime(t.Taken),
 		unread: p.texts.number(t.Unread),
 	}
 	p.addTexts(&r, t)
@@ -139,28 +147,45 @@ func (p *Part) Add(t *Target) {
 	p.records = append(trie.Grown(p.records), r)
 }
 
+// plainTime is a time without a place; zero where it cannot be written.
+func plainTime(t time.Time) time.Time {
+	if t = t.UTC().Round(0); t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
 // addTexts adds labels, facts and problems.
 func (p *Part) addTexts(r *record, t *Target) {
 	problems := t.Problems
-	names := slices.Sorted(maps.Keys(t.Labels))
-	if len(names) > maxLabels {
-		names = names[:maxLabels]
-		problems = append(slices.Clone(problems), "it has more than 64 labels, and the others are left out")
+	names := p.names[:0]
+	for name := range t.Labels {
+		names = append(names, name)
 	}
-	list := make([]uint32, 0, 32)
+	slices.Sort(names)
+	p.names = names
+	if len(names) > maxLabels {
+		problems = append([]string{fmt.Sprintf("it has %d labels, and all but %d are left out", len(names), maxLabels)}, problems...)
+		slices.SortStableFunc(names, func(a, b string) int { return compareTrue(!isIdentity(a), !isIdentity(b)) })
+		names = names[:maxLabels]
+		slices.Sort(names)
+	}
+	list := p.list[:0]
 	for _, name := range names {
 		list = append(list, p.texts.number(name), p.texts.number(t.Labels[name]))
 	}
-	r.labels = p.keepNumbers(list)
-	r.facts, r.problems = p.keepTexts(list, t.Facts), p.keepTexts(list, problems)
+	clear(p.names)
+	p.list, r.labels = list, p.keepNumbers(list)
+	r.facts, r.problems = p.keepTexts(t.Facts), p.keepTexts(problems)
 }
 
-func (p *Part) keepTexts(buffer []uint32, list []string) []uint32 {
-	buffer = buffer[:0]
-	for _, s := range list {
-		buffer = append(buffer, p.texts.number(s))
+func (p *Part) keepTexts(texts []string) []uint32 {
+	list := p.list[:0]
+	for _, s := range texts {
+		list = append(list, p.texts.number(s))
 	}
-	return p.keepNumbers(buffer)
+	p.list = list
+	return p.keepNumbers(list)
 }
 
 // chunk is how many elements the lists of records share.
@@ -193,10 +218,11 @@ func (p *Part) addThreads(r *record, threads []Thread) {
 		list = append(list, keyedThread{key, newThreadID(t.ID)})
 	}
 	p.keep(r, list)
+	clear(list) // of texts of the caller
 	p.threads = list[:0]
 }
 
-// keep sorts threads and keeps them as those of a record.
+// keep sorts the threads of a record and keeps them.
 func (p *Part) keep(r *record, list []keyedThread) {
 	slices.SortFunc(list, func(a, b keyedThread) int {
 		if c := a.runKey.compare(&b.runKey); c != 0 {
@@ -204,9 +230,7 @@ func (p *Part) keep(r *record, list []keyedThread) {
 		}
 		return a.id.compare(&b.id)
 	})
-	var runs [64]run
-	var ids [64]threadID
-	s, order := shape(runs[:0]), ids[:0]
+	s, order := p.runs[:0], p.order[:0]
 	for i := range list {
 		if n := len(s); n > 0 && s[n-1].runKey == list[i].runKey {
 			s[n-1].count++
@@ -217,6 +241,8 @@ func (p *Part) keep(r *record, list []keyedThread) {
 	}
 	r.shape = p.shapeNumber(s)
 	p.key = appendIDs(p.key[:0], order)
+	clear(order)
+	p.runs, p.order = s, order
 	r.ids = kept(&p.bytes, p.key)
 }
 
@@ -244,17 +270,27 @@ func (p *Part) child(node, frame uint32) uint32 {
 	return c
 }
 
+// frameKey is a frame without pointers: a large table of them costs the collector of garbage nothing.
+type frameKey struct {
+	texts                      [5]uint32
+	offset                     uint64
+	line, column               int
+	isInlined, isWave, isGuess bool
+}
+
 func (p *Part) frameNumber(f *trace.ComparedFrame) uint32 {
-	if id, ok := p.frameIDs[*f]; ok {
+	own := *f
+	key := frameKey{offset: f.Offset, line: f.Line, column: f.Column, isInlined: f.IsInlined, isWave: f.IsWave, isGuess: f.IsGuess}
+	for i, s := range [...]*string{&own.Function, &own.Short, &own.Module, &own.Runtime, &own.File} {
+		key.texts[i] = p.texts.number(*s)
+		*s = p.texts.list[key.texts[i]]
+	}
+	if id, ok := p.frameIDs[key]; ok {
 		return id
 	}
-	own := *f
-	for _, s := range []*string{&own.Function, &own.Short, &own.Module, &own.Runtime, &own.File} {
-		*s = p.texts.own(*s)
-	}
 	id := uint32(len(p.frames)) //nolint:gosec // memory has room for fewer
-	p.frames = append(p.frames, own)
-	p.frameIDs[own] = id
+	p.frames = append(trie.Grown(p.frames), own)
+	p.frameIDs[key] = id
 	return id
 }
 
@@ -282,14 +318,13 @@ func (p *Part) shapeNumber(s shape) uint32 {
 
 // addModules adds the builds of a target's modules.
 func (p *Part) addModules(r *record, modules []trace.ModuleBuild) {
-	var some [64]module
-	list := some[:0]
+	list := p.set[:0]
 	for i := range modules {
 		if modules[i].Name != "" && modules[i].BuildID != "" {
 			list = append(list, module{p.texts.number(modules[i].Name), p.texts.number(modules[i].BuildID)})
 		}
 	}
-	r.modules = p.moduleSet(list)
+	p.set, r.modules = list, p.moduleSet(list)
 }
 
 // moduleSet is the number of a set of modules. It sorts the list.

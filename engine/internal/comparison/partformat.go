@@ -21,7 +21,7 @@ import "errors"
 //	    and twice the number of threads, with 1 added where they crashed
 //	the sets of modules, each a list of modules: the numbers of the texts of the name and the build ID
 //	the targets:
-//	    how many bytes of the path are those of the target before, at most maxSharedPath, and the rest as a text
+//	    how many bytes the path has in common with the one before, at most maxSharedPath, and the rest as a text
 //	    the numbers of the texts of the host, and of why the target was not read
 //	    the PID, which may be negative
 //	    the start time, and the time at which its stacks were taken: 0 where it is not known; else 1 more than the nanoseconds

@@ -122,12 +122,12 @@ func (r *result) countVertices() {
 
 // parting is where a class parts from the others.
 type parting struct {
-	// stack is the vertex of the stack of the class that the fewest others have; 0: it has none. others is how many
-	// others that are.
-	stack  uint32
-	others int
+	// stack is the vertex of the stack of the class that the fewest others have; 0: it has none.
+	stack uint32
 	// missing is the vertex of a stack that the class has not, where that tells more; 0: it does not.
 	missing uint32
+	// others is how many others have the stack, or miss it too.
+	others int
 	// last is the innermost vertex in common with others; 0: none. depth is its depth, -1: none.
 	last  uint32
 	depth int
@@ -201,6 +201,7 @@ func (r *result) depth(vertex uint32) int {
 func (r *result) miss(c *class, stack uint32) {
 	v, p := r.vertices, &c.parting
 	p.missing, p.last, p.isAny = stack, 0, true
+	p.others = r.readable - len(c.units) - v.ends[stack]
 	i, _ := slices.BinarySearchFunc(c.stacks, stack, func(s classStack, vertex uint32) int { return cmp.Compare(s.vertex, vertex) })
 	for _, s := range c.stacks[max(i-1, 0):min(i+1, len(c.stacks))] {
 		if common := v.common(stack, s.vertex); r.depth(common) > r.depth(p.last) {

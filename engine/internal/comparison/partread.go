@@ -81,7 +81,12 @@ func (p *partReader) signed() int64 {
 
 // count reads a number of elements, each of which has at least a number of bytes.
 func (p *partReader) count(least int) int {
-	return int(p.number(uint64((len(p.data) - p.offset) / least))) //nolint:gosec // bounded
+	n := p.number(math.MaxUint64)
+	if left := uint64((len(p.data) - p.offset) / least); n > left { //nolint:gosec // not negative
+		p.fail("a list of %d, expected at most %d in the bytes that follow", n, left)
+		return 0
+	}
+	return int(n) //nolint:gosec // bounded
 }
 
 // index reads the number of an entry of a list, which has so many.
@@ -123,15 +128,12 @@ func (p *partReader) time() time.Time {
 		return time.Time{}
 	}
 	seconds := p.signed()
-	if seconds < -maxSeconds || seconds > maxSeconds {
-		p.fail("a time of %d seconds, expected at most %d", seconds, int64(maxSeconds))
-		return time.Time{}
+	t := plainTime(time.Unix(seconds, int64(nanoseconds)-1)) //nolint:gosec // bounded
+	if t.IsZero() {
+		p.fail("a time of %d seconds, expected one of the years 1 to 9999", seconds)
 	}
-	return time.Unix(seconds, int64(nanoseconds)-1).UTC() //nolint:gosec // bounded
+	return t
 }
-
-// maxSeconds is the year 9999, the last one of times as text.
-const maxSeconds = 253402300799
 
 // read reads all behind the magic.
 func (p *partReader) read() {

@@ -110,7 +110,6 @@ type plainParting struct {
 	last      int // frames
 	here      string
 	there     []string // with counts, sorted
-	depth     int
 }
 
 // plain compares processes, which are in the order of their ranks.
@@ -138,16 +137,12 @@ func newPlain(all []*plainProcess) *plain {
 	type order struct{ size, others, failed, depth, first int }
 	orders := map[*plainClass]order{}
 	for _, c := range p.classes {
-		others := len(all)
-		for stack := range p.stacksOf(c) {
-			others = min(others, len(p.having(stack))-len(c.targets))
-		}
 		first := all[c.targets[0]]
 		failed := 1
 		if len(first.facts) > 0 || slices.ContainsFunc(first.stands, func(s plainStand) bool { return s.crashed }) {
 			failed = 0
 		}
-		depth := p.part(c)
+		depth, others := p.part(c)
 		orders[c] = order{len(c.targets), others, failed, depth, c.targets[0]}
 	}
 	sort.Slice(p.classes, func(i, k int) bool {
@@ -242,12 +237,16 @@ func framesOf(stack string) (role string, frames []string) {
 	return role, frames
 }
 
-func compareRoles(a, b string) int { return cmp.Or(isTrue(a != "main")-isTrue(b != "main"), compareNatural(a, b)) }
+func compareRoles(a, b string) int {
+	return cmp.Or(isTrue(a != "main")-isTrue(b != "main"), compareNatural(a, b))
+}
 
-// part finds where a class parts from the others, and how many frames are in common there.
-func (p *plain) part(c *plainClass) (depth int) {
+// part finds where a class parts from the others, how many frames are in common there, and how many others have, or miss, the
+// same stack.
+func (p *plain) part(c *plainClass) (depth, others int) {
 	own := p.stacksOf(c)
-	choose, others, crashed, depth := "", 0, false, -1
+	choose, crashed := "", false
+	depth, others = -1, len(p.all)
 	for _, stack := range p.sorted(sortedKeys(own)) {
 		n, d := len(p.having(stack))-len(c.targets), p.lastOf(stack)
 		if choose == "" || cmp.Or(n-others, isTrue(!own[stack])-isTrue(!crashed), d-depth) < 0 {
@@ -272,11 +271,11 @@ func (p *plain) part(c *plainClass) (depth int) {
 	}
 	switch {
 	case missing != "":
-		depth = p.partMissing(c, missing)
+		depth, others = p.partMissing(c, missing), len(p.all)-len(c.targets)-len(p.having(missing))
 	case without > 0:
 		p.partStack(c, choose, depth)
 	}
-	return depth
+	return depth, others
 }
 
 // sorted sorts stacks by roles and frames.

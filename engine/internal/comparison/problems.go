@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// problems are those of the comparison as a whole.
+// problems are about the comparison as a whole.
 func (r *result) problems(processes []*process) (list []string) {
 	list = append(list, r.twins(processes)...)
 	list = append(list, r.spread(processes)...)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,21 +31,28 @@ type process struct {
 // last is the last moment.
 func (p *process) last() *record { return p.moments[len(p.moments)-1] }
 
+// hasThreads reports whether it has threads at its last moment.
+func (p *process) hasThreads(part *Part) bool {
+	return len(p.moments) > 0 && len(part.shapes[p.last().shape]) > 0
+}
+
 // rankLabel is the label by which moments of one process are found where nothing else is known.
 const rankLabel = "rank"
 
 // identityLabels tell processes apart that are of one rank.
 var identityLabels = []string{"job", "host", "pod", "local_rank"}
 
+func isIdentity(label string) bool {
+	return label == rankLabel || slices.Contains(identityLabels, label)
+}
+
 // identity is equal for records that may be of one process.
 type identity struct {
 	kind       identityKind
 	host       uint32
 	pid        int64
-	started    int64
-	rank       string
-	others     string // values of other labels
-	isOnItsOwn int    // a record of which nothing is known
+	rank, pod  string
+	isOnItsOwn int // a record of which nothing is known
 }
 
 type identityKind uint8
@@ -52,15 +60,8 @@ type identityKind uint8
 const (
 	byItself  identityKind = iota
 	byProcess              // the host and the PID
-	byStart                // the PID and the start time
-	byRank
+	byRank                 // a guess
 )
-
-// guesses are why it is a guess that moments are of one process; "": it is none.
-var guesses = map[identityKind]string{
-	byStart: "they have the same process ID, start time and labels, and their hosts are not known",
-	byRank:  "they have the same rank, and no more is known",
-}
 
 // processes divides the records into processes.
 func (r *result) processes() []*process {
@@ -87,10 +88,8 @@ func (r *result) identity(one *record, i int) identity {
 	rank := r.label(one, rankLabel)
 	switch {
 	case one.host != 0 && one.pid != 0:
-		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank}
+		return identity{kind: byProcess, host: one.host, pid: one.pid, rank: rank, pod: r.label(one, "pod")}
 	case one.unread != 0:
-	case one.pid != 0 && !one.started.IsZero():
-		return identity{kind: byStart, pid: one.pid, started: one.started.UnixNano(), rank: rank, others: r.labelsKey(one)}
 	case rank != "":
 		return identity{kind: byRank, rank: rank}
 	}
@@ -107,51 +106,73 @@ func (r *result) label(one *record, name string) string {
 	return ""
 }
 
-func (r *result) labelsKey(one *record) string {
-	var b strings.Builder
-	for _, n := range one.labels {
-		fmt.Fprintf(&b, "%q", r.text(n))
-	}
-	return b.String()
-}
-
 // divide divides records of one identity where something contradicts that they are of one process.
 func (r *result) divide(kind identityKind, records []*record) [][]*record {
-	contradicts := func(known func(*record) string) bool {
-		first := ""
-		for _, one := range records {
-			value := known(one)
-			if first == "" {
-				first = value
-			} else if value != "" && value != first {
-				return true
-			}
-		}
-		return false
-	}
-	known := []func(*record) string{startKey}
-	if kind == byRank {
-		known = append(known, func(one *record) string { return r.text(one.host) }, pidKey)
-		for _, name := range identityLabels {
-			known = append(known, func(one *record) string { return r.label(one, name) })
-		}
-	}
-	if len(records) == 1 || !slices.ContainsFunc(known, contradicts) {
+	switch {
+	case len(records) == 1:
 		return [][]*record{records}
+	case kind == byProcess:
+		return divideByStart(records)
+	case kind == byRank:
+		return r.divideByKnown(records)
 	}
-	groups := map[string]int{}
-	var list [][]*record
-	for _, one := range records {
-		key := ""
-		for _, f := range known {
-			key += fmt.Sprintf("%q", f(one))
+	return [][]*record{records}
+}
+
+// clockStep is how far times that are the same may differ: Linux says when a process started by the time at which
+// the system started, and that by a clock that is set.
+const clockStep = 2 * time.Second
+
+// divideByStart divides the records of one PID by start times. Where there are several, records without
+// one are of a process of their own.
+func divideByStart(records []*record) (list [][]*record) {
+	slices.SortFunc(records, func(a, b *record) int { return a.started.Compare(b.started) })
+	unknown := 0
+	for unknown < len(records) && records[unknown].started.IsZero() {
+		unknown++
+	}
+	for i := unknown; i < len(records); i++ {
+		if i == unknown || records[i].started.Sub(records[i-1].started) > clockStep {
+			list = append(list, nil)
 		}
+		list[len(list)-1] = append(list[len(list)-1], records[i])
+	}
+	switch {
+	case len(list) == 1:
+		return [][]*record{records}
+	case unknown > 0:
+		return append(list, records[:unknown])
+	}
+	return list
+}
+
+// divideByKnown divides records of one rank by all that is known of them, where two have something else.
+func (r *result) divideByKnown(records []*record) (list [][]*record) {
+	known := func(one *record) []string {
+		values := []string{startKey(one), r.text(one.host), pidKey(one)}
+		for _, name := range identityLabels {
+			values = append(values, r.label(one, name))
+		}
+		return values
+	}
+	first, contradicts := known(records[0]), false
+	groups := map[string]int{}
+	for _, one := range records {
+		values := known(one)
+		for i, v := range values {
+			contradicts = contradicts || v != "" && first[i] != "" && v != first[i]
+			first[i] = cmp.Or(first[i], v)
+		}
+		key := fmt.Sprintf("%q", values)
 		i, ok := groups[key]
 		if !ok {
 			i = len(list)
 			groups[key], list = i, append(list, nil)
 		}
 		list[i] = append(list[i], one)
+	}
+	if !contradicts {
+		return [][]*record{records}
 	}
 	return list
 }
@@ -167,7 +188,7 @@ func pidKey(one *record) string {
 	if one.pid == 0 {
 		return ""
 	}
-	return fmt.Sprint(one.pid)
+	return strconv.FormatInt(one.pid, 10)
 }
 
 // process makes a process of its records.
@@ -209,15 +230,21 @@ func (r *result) process(kind identityKind, records []*record) *process {
 		p.problem(fmt.Sprintf("%d of its %d moments could not be read: %s", unread, unread+len(p.moments), first))
 	}
 	r.clock(p)
-	if guess := guesses[kind]; guess != "" && len(p.moments) > 1 {
-		p.problem(fmt.Sprintf("that %d targets are moments of one process is a guess: %s", len(p.moments), guess))
+	if kind == byRank && len(p.moments) > 1 {
+		p.problem(fmt.Sprintf("that %d targets are moments of one process is a guess: they have the same rank, and their hosts are not known", len(p.moments)))
 	}
 	return p
 }
 
+// maxProblems bounds the problems of a process that are listed.
+const maxProblems = 64
+
 // problem adds a problem, once.
 func (p *process) problem(text string) {
-	if !slices.Contains(p.problems, text) {
+	if len(p.problems) >= maxProblems {
+		text = "there are more problems, which are left out"
+	}
+	if len(p.problems) <= maxProblems && !slices.Contains(p.problems, text) {
 		p.problems = append(p.problems, text)
 	}
 }
@@ -228,9 +255,6 @@ func (r *result) sameMoment(p *process, one *record) {
 		p.problem(fmt.Sprintf("%s and %s are this process at one time, with other stacks: those of the first are compared", last.path, one.path))
 	}
 }
-
-// clockStep is how far a clock may be wrong before that is said.
-const clockStep = 2 * time.Second
 
 // clock says where the times of a process contradict each other.
 func (r *result) clock(p *process) {

@@ -37,7 +37,7 @@ type result struct {
 	hashes   [][sha256.Size]byte // of stacks by functions; nil: they were not needed yet
 }
 
-// unit is what is compared: a process, or one thread of it.
+// unit is a target of the comparison: a process, or one thread of it.
 type unit struct {
 	process *process
 	view    int // -1: it could not be read
@@ -53,7 +53,7 @@ func (p *Part) Result() *trace.Comparison {
 	r := &result{part: p, out: &trace.Comparison{}, all: newTrees(p), viewIDs: map[string]int{}, byShape: map[uint32]int{}}
 	r.orderRoles()
 	processes := r.processes()
-	r.out.ByThread = p.byThread || len(processes) == 1 && processes[0].unread == ""
+	r.out.ByThread = p.byThread || len(processes) == 1 && processes[0].hasThreads(p)
 	r.makeUnits(processes)
 	r.keepUsed()
 	r.orderUnits()
@@ -209,7 +209,7 @@ func (r *result) makeUnits(processes []*process) {
 		switch {
 		case p.unread != "":
 			r.units = append(r.units, unit{process: p, view: -1})
-		case r.out.ByThread:
+		case r.out.ByThread && p.hasThreads(r.part):
 			for _, s := range r.standings(p) {
 				r.units = append(r.units, unit{process: p, view: r.viewOf([]count{s.count()}), isThread: true, id: s.id, crashed: s.crashed})
 			}
