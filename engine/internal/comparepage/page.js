@@ -268,7 +268,7 @@ const run = (data) => {
     show('report');
     one('#report').scrollTop = 0;
     one('#report').focus({ preventScroll: true });
-    one('#main').scrollIntoView({ block: 'nearest' });
+    one('#main').scrollIntoView();
   };
   const closeReport = () => {
     show('tree');

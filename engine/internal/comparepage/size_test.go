@@ -96,7 +96,7 @@ func TestCutStacksAreShownAsCut(t *testing.T) {
 	l := ordinary
 	l.nodes = 1500
 	b := browsePage(t, pageOf(t, c, l, maxPage))
-	b.expect("what is left out", `document.querySelector('.left').innerText`, "5000 inner frames of stacks that few targets have are left out: the page would be too large. Stacks say where.")
+	b.expect("what is left out", `document.querySelector('.left').innerText`, "Left out, as the page would be too large: 5,000 inner frames of stacks that few targets have: each stack says how many it lacks.")
 	b.Click("#list .row")
 	b.expect("a stack", `[...document.querySelectorAll('#report .s p')].map(e => e.innerText).filter(text => text.endsWith('left out of this page')).length > 0`, "true")
 	b.quiet()
