@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/internal/beside"
 	"github.com/unwindd/unwindd/engine/internal/compared"
 	"github.com/unwindd/unwindd/engine/internal/comparison"
 	"github.com/unwindd/unwindd/engine/internal/label"
@@ -47,7 +48,22 @@ type comparer struct {
 
 // NewComparer returns a Comparer without targets. Targets are opened with the options of e, of which
 // variables, registers and lanes are not needed.
-func (e *Engine) NewComparer(o CompareOptions) *Comparer { return &Comparer{engine: e, options: o} }
+func (e *Engine) NewComparer(o CompareOptions) *Comparer {
+	return &Comparer{engine: e.forMany(), options: o}
+}
+
+// forMany is a view of the engine for many targets that lie in the same folders: what lies in these is
+// looked up once. It leaves out what comparisons have no use for.
+func (e *Engine) forMany() *Engine {
+	options := e.options
+	options.Registers, options.Lanes, options.Locals, options.SourceLines = false, false, nil, 0
+	view, err := e.With(options)
+	if err != nil {
+		return e // its options are valid
+	}
+	view.indexes, view.devices = object.NewFolderIndexes(), beside.NewFolders(isOfSections)
+	return view
+}
 
 // take returns a comparer for the calling goroutine, until it is put back.
 func (c *Comparer) take() *comparer {
@@ -120,13 +136,13 @@ func (c *Comparer) AddReport(r io.Reader, name string) error {
 	return c.addReport(w, r, name)
 }
 
-// WritePart writes what was added so far, for AddReport of another Comparer.
+// WritePart writes all that was added so far, for AddReport of another Comparer.
 func (c *Comparer) WritePart(w io.Writer) error {
 	return c.merged().Write(w)
 }
 
 // Comparison returns the comparison of all targets that were added.
-func (c *Comparer) Comparison() *trace.Comparison { return c.merged().Result() }
+func (c *Comparer) Comparison() *trace.Comparison { return resultOf(c.merged()) }
 
 // merged returns all that was added, as far as no goroutine adds to it.
 func (c *Comparer) merged() *comparison.Part {

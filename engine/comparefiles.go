@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/comparison"
+	"github.com/unwindd/unwindd/engine/internal/flightrecorder"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 )
 
@@ -97,12 +98,12 @@ func IsArchive(path string) bool { return unpack.IsArchiveFile(path) }
 const textHead = 4096
 
 // comparedMembers are the names of members, at the start of JSON, of the files that a comparison reads: reports of
-// `stack --format json`, flight recorders of NCCL and RCCL, and traces of Kineto.
-var comparedMembers = []string{"target", "nccl_version", "pg_config", "pg_status", "comm_lib_version", "schemaVersion", "distributedInfo", "traceEvents"}
+// `stack --format json`, and traces of Kineto.
+var comparedMembers = []string{"target", "distributedInfo", "traceEvents"}
 
-// isComparedText reports whether the first bytes are those of a part, or of JSON that a comparison reads.
+// isComparedText reports whether a part, or JSON that a comparison reads, begins with some bytes.
 func isComparedText(head []byte) bool {
-	if comparison.IsPart(head) {
+	if comparison.IsPart(head) || flightrecorder.Accepts(head) {
 		return true
 	}
 	for _, name := range comparedMembers {
@@ -117,7 +118,7 @@ func isComparedText(head []byte) bool {
 // goroutines.
 type PassedOver func(err error)
 
-// AddFile adds what is in an open file, as AddPaths does: a regular file or a pipe, which is read to its end. Of an
+// AddFile adds an open file, as AddPaths does: a regular file or a pipe, which is read to its end. Of an
 // archive, each member is added that a comparison reads, by the archive's name and its own. name is the file's
 // name. The error is of ctx alone.
 func (c *Comparer) AddFile(ctx context.Context, f *os.File, name string, over PassedOver) error {
@@ -126,7 +127,7 @@ func (c *Comparer) AddFile(ctx context.Context, f *os.File, name string, over Pa
 		c.AddUnread(name, err)
 		return ctx.Err()
 	}
-	err = Guard(func() error {
+	err = guarded(func() error {
 		if data := in.Mapping.Data(); unpack.IsArchive(data) {
 			defer in.Mapping.Close()
 			err := c.addMembers(ctx, data, name, over)
@@ -144,12 +145,12 @@ func (c *Comparer) AddFile(ctx context.Context, f *os.File, name string, over Pa
 }
 
 // addInput adds the target or the text in an input, which it closes.
-func (c *Comparer) addInput(ctx context.Context, in *unpack.Input, name string) error {
-	if head := []byte(firstBytes(in.Mapping)); comparison.IsPart(head) || isJSON(head) {
-		defer in.Mapping.Close()
-		return c.AddReport(bytes.NewReader(in.Mapping.Data()), name)
+func (c *Comparer) addInput(ctx context.Context, input *unpack.Input, name string) error {
+	if head := []byte(firstBytes(input.Mapping)); comparison.IsPart(head) || isJSON(head) {
+		defer input.Mapping.Close()
+		return c.AddReport(bytes.NewReader(input.Mapping.Data()), name)
 	}
-	t, err := c.engine.openInput(name, in, nil)
+	t, err := c.engine.openInput(name, input, nil)
 	if err != nil {
 		return err
 	}
@@ -200,7 +201,7 @@ func (c *Comparer) addMember(ctx context.Context, m unpack.Member, name string, 
 		c.AddUnread(name, err)
 		return
 	}
-	err = Guard(func() error {
+	err = guarded(func() error {
 		data := in.Mapping.Data()
 		if head := data[:min(len(data), textHead)]; isJSON(head) && !isComparedText(head) {
 			defer in.Mapping.Close()
@@ -230,7 +231,7 @@ func (c *Comparer) AddUnread(path string, err error) {
 	w.part.Add(c.unread(path, err))
 }
 
-// withOwn returns labels with those of CompareOptions.Own of a path, or of the archive that it is in.
+// withOwn returns labels, and before them the ones that CompareOptions.Own has for a path or for its archive.
 func (c *Comparer) withOwn(path string, labels map[string]string) map[string]string {
 	for rest := path; len(c.options.Own) > 0; {
 		if own, ok := c.options.Own[rest]; ok {

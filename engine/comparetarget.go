@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// walked walks a target, and returns what is compared of it. The error is ctx's.
+// walked walks a target, and returns all of it that is compared. The error is ctx's.
 func walked(ctx context.Context, r *compared.Reader, t *Target) (*compared.Process, error) {
 	if t.HasGo() {
 		all := t.WithGoroutines(ctx)
@@ -40,7 +40,7 @@ func walked(ctx context.Context, r *compared.Reader, t *Target) (*compared.Proce
 	return p, ctx.Err()
 }
 
-// describe sets what is known of a process beside its threads, whose stacks were walked.
+// describe sets the facts about a process beside its threads, whose stacks were walked.
 func describe(ctx context.Context, p *compared.Process, t *Target) {
 	info := t.Info()
 	p.SetSignal(info.Signal)

@@ -37,7 +37,7 @@ func (e *Engine) withDevices(host target.Target) (state target.Target, problems 
 	if e.options.IsUnseen || slices.ContainsFunc(host.Threads(), func(th *trace.Thread) bool { return th.Wave != nil }) {
 		return host, nil
 	}
-	for _, f := range devicesBeside(host.Info(), host.Threads()) {
+	for _, f := range e.devicesBeside(host.Info(), host.Threads()) {
 		devices, packing, err := e.openDevices(f.Path)
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("%v: no state of accelerators is read from it", err))
@@ -98,7 +98,7 @@ func strayDevices(host, devices target.Target) string {
 
 // devicesBeside lists the cores of accelerators beside a target whose names have the ID of the process,
 // or are the target's with .gpu, those first that were written next to the target.
-func devicesBeside(info trace.Target, threads []*trace.Thread) []beside.File {
+func (e *Engine) devicesBeside(info trace.Target, threads []*trace.Thread) []beside.File {
 	if info.Facts == nil || info.Facts.Process.ID == 0 || info.Path == "" || info.Kind == trace.LiveProcess {
 		return nil
 	}
@@ -113,7 +113,7 @@ func devicesBeside(info trace.Target, threads []*trace.Thread) []beside.File {
 	if moment.IsZero() {
 		moment = beside.Written(info.Path)
 	}
-	list := beside.Files(filepath.Dir(info.Path), moment, func(name string, numbers []int64) bool {
+	list := e.devices.Files(filepath.Dir(info.Path), moment, func(name string, numbers []int64) bool {
 		return name == filepath.Base(info.Path)+".gpu" ||
 			name != filepath.Base(info.Path) && slices.ContainsFunc(ids, func(id int64) bool { return slices.Contains(numbers, id) })
 	})

@@ -29,6 +29,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/internal/beside"
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
 	"github.com/unwindd/unwindd/engine/internal/lock"
@@ -111,6 +112,8 @@ type Options struct {
 	// ForSnapshot copies what Target.Snapshot keeps of a living process while its threads stand still: the
 	// variables of language runtimes, too.
 	ForSnapshot bool
+	// Goroutines copies of a living process what Target.WithGoroutines needs.
+	Goroutines bool
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
@@ -135,6 +138,9 @@ type Engine struct {
 	remotes *Remotes              // of Options.Downloads
 	program *disassembler.Program // of Options.Disassembler; nil: none
 	isView  bool                  // it shares another engine's parts: see With
+	// indexes and devices remember folders for many targets; nil: each target looks itself.
+	indexes *object.FolderIndexes
+	devices *beside.Folders
 
 	runtimes func() []managed.Runtime // the language runtimes that can be used
 
@@ -265,6 +271,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		Remote:      e.options.Remote,
 		Symbols:     e.options.Symbols,
 		IsUnseen:    e.options.IsUnseen,
+		Indexes:     e.indexes,
 	}
 	if path != "" && !e.options.IsUnseen {
 		f.Folders = []string{filepath.Dir(path)}

@@ -19,13 +19,18 @@ import (
 // runtime, the threads stand still until the runtime's state was read, too.
 func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	own, t, err := e.openProcess(pid, nil, nil)
-	if err != nil || !own.managed.MayHaveFrames() {
+	if err != nil || !own.hasState() {
 		return own, err
 	}
 	defer own.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
 	defer cancel()
 	return e.openStill(ctx, pid, own.warm(ctx, t))
+}
+
+// hasState reports whether more than stacks is copied of a living process: the state of its language runtimes.
+func (t *Target) hasState() bool {
+	return t.managed.MayHaveFrames() || t.engine.options.Goroutines && t.managed.MayHaveThreads("")
 }
 
 // openProcess opens a process. look is called while its threads stand still, if it is not nil. m is its part
@@ -144,7 +149,11 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 			stacks = append(stacks, s)
 		}
 	}
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case t.engine.options.Goroutines:
+		t.walkScheduled(ctx)
+	default:
 		t.managed.ReadThreads(ctx, t.process.State())
 	}
 	if frames > maxReady || ctx.Err() != nil {
@@ -153,8 +162,16 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 	return stacks
 }
 
-// RuntimesOf returns the names of the language runtimes that may know frames of a live process, by the
-// files of its code. Its threads are not stopped: one that waits would look as if it executed.
+// walkScheduled walks the stacks of the threads that language runtimes schedule, for the memory in which they are.
+func (t *Target) walkScheduled(ctx context.Context) {
+	all := t.WithGoroutines(ctx)
+	defer all.Close()
+	for range all.Stacks(ctx) { //nolint:revive // each is walked
+	}
+}
+
+// RuntimesOf returns the names of the language runtimes that may know frames of a live process, with
+// Options.Goroutines also threads of it, by the files of its code. Its threads are not stopped: one that waits would look as if it executed.
 func (e *Engine) RuntimesOf(pid int) []string {
 	if len(e.runtimes()) == 0 {
 		return nil

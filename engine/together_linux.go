@@ -101,7 +101,7 @@ func (l *living) warm(ctx context.Context) {
 		return // copying it has an error, too
 	}
 	defer own.Close()
-	if l.isManaged = own.managed.MayHaveFrames(); l.isManaged {
+	if l.isManaged = own.hasState(); l.isManaged {
 		ctx, cancel := context.WithTimeout(ctx, warmTime)
 		defer cancel()
 		l.pages = own.warm(ctx, copied)

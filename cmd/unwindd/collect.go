@@ -141,7 +141,7 @@ func (f *collectFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{ForSnapshot: true})
+	e, end, err := f.newEngine(f.globals, engine.Options{ForSnapshot: true, Goroutines: true})
 	if err != nil {
 		return err
 	}

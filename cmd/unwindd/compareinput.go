@@ -27,43 +27,43 @@ type comparedInputs struct {
 }
 
 // total is how many targets are read, as far as that is known, living ones at a number of moments.
-func (in *comparedInputs) total(moments int) int {
-	return len(in.paths) + len(in.files) + len(in.processes)*moments + len(in.ids)
+func (all *comparedInputs) total(moments int) int {
+	return len(all.paths) + len(all.files) + len(all.processes)*moments + len(all.ids)
 }
 
 // isOne reports whether there is one target whose threads are compared with each other: an archive, a part
 // or standard input may have many.
-func (in *comparedInputs) isOne() bool {
-	if in.isOfQueue || len(in.ids)+len(in.files) > 0 {
+func (all *comparedInputs) isOne() bool {
+	if all.isOfQueue || len(all.ids)+len(all.files) > 0 {
 		return false
 	}
-	return len(in.processes)+len(in.paths) == 1 && (len(in.paths) == 0 || !engine.IsPart(in.paths[0]))
+	return len(all.processes)+len(all.paths) == 1 && (len(all.paths) == 0 || !engine.IsPart(all.paths[0]))
 }
 
 // inputs finds the targets of the command line and of --from.
 func (f *compareFlags) inputs(args []string) (*comparedInputs, error) {
-	in := &comparedInputs{labels: map[string]map[string]string{}}
+	all := &comparedInputs{labels: map[string]map[string]string{}}
 	for _, a := range args {
 		if len(args) > 1 && f.takeExecutable(a) {
 			continue
 		}
-		if err := f.addInput(in, a, nil); err != nil {
+		if err := f.addInput(all, a, nil); err != nil {
 			return nil, err
 		}
 	}
-	if f.from == stdinName && slices.Contains(in.files, stdinName) {
+	if f.from == stdinName && slices.Contains(all.files, stdinName) {
 		return nil, usageError{errors.New("-: standard input has the list of targets, and is none itself")}
 	}
 	if f.from != "" {
-		if err := f.readFrom(in); err != nil {
+		if err := f.readFrom(all); err != nil {
 			return nil, err
 		}
 	}
-	in.isOfQueue = f.url != "" && len(in.ids) == 0
-	if in.total(1) == 0 && !in.isOfQueue {
+	all.isOfQueue = f.url != "" && len(all.ids) == 0
+	if all.total(1) == 0 && !all.isOfQueue {
 		return nil, usageError{errors.New("expected a target")}
 	}
-	return in, f.checkStdin(targetNames(in.files))
+	return all, f.checkStdin(targetNames(all.files))
 }
 
 func targetNames(paths []string) (list []targetName) {
@@ -83,41 +83,41 @@ func (f *compareFlags) takeExecutable(path string) bool {
 }
 
 // addInput adds a target, or the targets in a folder.
-func (f *compareFlags) addInput(in *comparedInputs, name string, labels map[string]string) error {
+func (f *compareFlags) addInput(all *comparedInputs, name string, labels map[string]string) error {
 	info, err := os.Stat(name)
 	pid, isProcess := processID(name)
 	switch {
 	case err == nil && info.IsDir():
-		return f.addFolder(in, name, labels)
+		return f.addFolder(all, name, labels)
 	case name == stdinName || isPipe(name) || err == nil && engine.IsArchive(name):
-		in.files = append(in.files, name)
+		all.files = append(all.files, name)
 	case isProcess:
-		in.processes = append(in.processes, pid)
+		all.processes = append(all.processes, pid)
 		name = processPath(pid)
 	case err != nil && fleet.IsID(name):
-		in.ids = append(in.ids, name)
+		all.ids = append(all.ids, name)
 	default:
-		in.paths = append(in.paths, name)
+		all.paths = append(all.paths, name)
 	}
-	in.label(name, labels)
+	all.label(name, labels)
 	return nil
 }
 
 // label keeps the labels of a path.
-func (in *comparedInputs) label(path string, labels map[string]string) {
+func (all *comparedInputs) label(path string, labels map[string]string) {
 	if len(labels) > 0 {
-		in.labels[path] = labels
+		all.labels[path] = labels
 	}
 }
 
 // addFolder adds the targets in a folder and in its folders.
-func (f *compareFlags) addFolder(in *comparedInputs, dir string, labels map[string]string) error {
+func (f *compareFlags) addFolder(all *comparedInputs, dir string, labels map[string]string) error {
 	paths, others, err := engine.ComparedIn(dir)
 	if err != nil {
 		return err
 	}
 	for _, other := range others {
-		in.leftOut++
+		all.leftOut++
 		f.sayLeftOut(other)
 	}
 	if len(paths) == 0 {
@@ -125,11 +125,11 @@ func (f *compareFlags) addFolder(in *comparedInputs, dir string, labels map[stri
 	}
 	for _, path := range paths {
 		if engine.IsArchive(path) {
-			in.files = append(in.files, path)
+			all.files = append(all.files, path)
 		} else {
-			in.paths = append(in.paths, path)
+			all.paths = append(all.paths, path)
 		}
-		in.label(path, labels)
+		all.label(path, labels)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ const (
 )
 
 // readFrom adds the targets in the file of --from.
-func (f *compareFlags) readFrom(in *comparedInputs) error {
+func (f *compareFlags) readFrom(all *comparedInputs) error {
 	file := os.Stdin
 	if f.from != stdinName {
 		var err error
@@ -153,17 +153,17 @@ func (f *compareFlags) readFrom(in *comparedInputs) error {
 	} else if err := f.checkStdin([]targetName{{path: stdinName}}); err != nil {
 		return err
 	}
-	return f.readLines(in, file)
+	return f.readLines(all, file)
 }
 
 // readLines adds the targets in lines.
-func (f *compareFlags) readLines(in *comparedInputs, r io.Reader) error {
+func (f *compareFlags) readLines(all *comparedInputs, r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	number := 0
 	for lines.Scan() {
 		number++
-		if err := f.readLine(in, lines.Text()); err != nil {
+		if err := f.readLine(all, lines.Text()); err != nil {
 			return fmt.Errorf("--from %s:%d: %w", f.from, number, err)
 		}
 	}
@@ -175,7 +175,7 @@ func (f *compareFlags) readLines(in *comparedInputs, r io.Reader) error {
 
 // readLine adds the target in a line: its name, and labels behind tabs. An empty line, and one that begins with #, has
 // none.
-func (f *compareFlags) readLine(in *comparedInputs, line string) error {
+func (f *compareFlags) readLine(all *comparedInputs, line string) error {
 	line = strings.TrimSuffix(line, "\r")
 	if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
 		return nil
@@ -194,7 +194,7 @@ func (f *compareFlags) readLine(in *comparedInputs, line string) error {
 			return usageError{err}
 		}
 	}
-	return f.addInput(in, name, labels)
+	return f.addInput(all, name, labels)
 }
 
 // parseLabels parses labels with tabs between them.

@@ -43,13 +43,15 @@ var floors = []string{
 	"engine/symbolize",
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
-	"engine/internal/collector", // what a snapshot has
-	"engine/internal/label",     // which rank of a job a process is
-	"engine/internal/procmaps",  // what Linux says of a process's code
-	"engine/internal/packaging", // what was written beside a packed core
-	"engine/internal/beside",    // the files of one process in a folder
+	"engine/internal/collector",      // what a snapshot has
+	"engine/internal/label",          // which rank of a job a process is
+	"engine/internal/flightrecorder", // which operations ranks wait in
+	"engine/internal/procmaps",       // what Linux says of a process's code
+	"engine/internal/packaging",      // what was written beside a packed core
+	"engine/internal/beside",         // the files of one process in a folder
 	"engine/internal/profile",
 	"engine/internal/managed",   // what language runtimes add to stacks
+	"engine/internal/compared",  // what is compared of one target
 	"engine/internal/fact",      // what a crash was, in one line
 	"engine/internal/lock",      // what threads wait for
 	"engine/internal/signature", // by what crashes are grouped
@@ -85,7 +87,6 @@ var floors = []string{
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
 	"engine/internal/selection",        // what is shown of profiles
-	"engine/internal/compared", // what is compared of one target
 	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield
 	"internal/damage/managed",          // what tests of runtimes need

@@ -62,10 +62,25 @@ type Finder struct {
 	// files instead of this machine's folders; nil: the target is of this machine.
 	Owner Owner
 
+	// Indexes remembers the contents of folders for other finders, too; nil: the finder remembers them for itself.
+	Indexes *FolderIndexes
+
 	folders   map[string]*folderIndex      // under foldersMu
 	rightCase map[string]map[string]string // likewise; see namesIn
 	loaders   map[string][]string          // likewise, by root; see loaderDirs
 	program   []loaderDir                  // see WithProgram
+}
+
+// FolderIndexes remembers the code objects in folders, for the finders of many targets that look through the same
+// ones. Files that come later are not seen.
+type FolderIndexes struct {
+	mu      sync.Mutex
+	folders map[string]*folderIndex
+}
+
+// NewFolderIndexes returns FolderIndexes of no folder.
+func NewFolderIndexes() *FolderIndexes {
+	return &FolderIndexes{folders: map[string]*folderIndex{}}
 }
 
 // foldersMu is not in the Finder so that a Finder can be copied.
@@ -751,16 +766,53 @@ func (x *folderIndex) files(id []byte) []string {
 // folder indexes a folder, once: the headers of its regular files, of at most
 // maxFolderEntries entries.
 func (f *Finder) folder(dir string) *folderIndex {
+	if f.Indexes != nil {
+		f.Indexes.mu.Lock()
+		defer f.Indexes.mu.Unlock()
+		return f.indexed(f.Indexes.folders, dir)
+	}
 	foldersMu.Lock()
 	defer foldersMu.Unlock()
-	if index, ok := f.folders[dir]; ok {
-		return index
-	}
-	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
 	if f.folders == nil {
 		f.folders = make(map[string]*folderIndex)
 	}
-	f.folders[dir] = index
+	return f.indexed(f.folders, dir)
+}
+
+// FoldersOf returns the folders among Folders in which files of an object may be, by its path in the target. Where
+// Indexes remembers folders, one without code and without a name that such a file may have is left out: a
+// thousand cores in folders of their own have one object for each of their libraries.
+func (f *Finder) FoldersOf(name string) []string {
+	if f.Indexes == nil {
+		return f.Folders
+	}
+	base := strings.ToLower(path.Base(name))
+	return slices.DeleteFunc(slices.Clone(f.Folders), func(dir string) bool { return !f.folder(dir).mayHave(base) })
+}
+
+// debugSuffixes end the names of files with what is known of code, beside files with the name of the code.
+var debugSuffixes = []string{".debug", ".dbg", ".dwo", ".dwp", ".dwz", ".sym", ".pdb"}
+
+// mayHave reports whether a file of an object may be in the folder, by the object's base name in small letters.
+func (x *folderIndex) mayHave(base string) bool {
+	if len(x.byID) > 0 {
+		return true
+	}
+	for name := range x.byName {
+		if strings.HasPrefix(name, base) || slices.Contains(debugSuffixes, filepath.Ext(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// indexed returns the index of a folder, which it keeps among known ones.
+func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex {
+	if index, ok := known[dir]; ok {
+		return index
+	}
+	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
+	known[dir] = index
 	d, err := os.OpenFile(dir, openDirFlags, 0)
 	if err != nil {
 		return index

@@ -245,7 +245,7 @@ type stackJSON struct {
 	signature func(*trace.Thread) *trace.Signature // nil: none has one
 	caught    *trace.CaughtCrash                   // see Stacks.FirstCrash
 	start     functionStart
-	index     int                                  // of the frame that is written next
+	index     int // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
 	cycles  []Cycle   // likewise
@@ -517,7 +517,7 @@ func (j *stackJSON) place(thread *trace.Thread, id, space string, f *trace.Frame
 // startOf returns where the function of a physical frame begins. Of one without a name call frame information
 // may tell.
 func (j *stackJSON) startOf(f *trace.Frame, s *trace.Symbol) (start uint64, ok bool) {
-	if s.HasStart || s.Function != "" || f.Module == nil {
+	if s.HasStart || s.Function != "" || f.Module == nil || j.start == nil {
 		return s.Start, s.HasStart
 	}
 	return j.start(f)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -70,7 +71,12 @@ func Written(path string) time.Time {
 
 // Files returns the regular files of a folder whose names isWanted accepts by their numbers and as they
 // are, those first that were written next to a moment.
-func Files(dir string, moment time.Time, isWanted func(name string, numbers []int64) bool) (list []File) {
+func Files(dir string, moment time.Time, isWanted func(name string, numbers []int64) bool) []File {
+	return filesOf(namesIn(dir), dir, moment, isWanted)
+}
+
+// namesIn returns the names in a folder, in order.
+func namesIn(dir string) []string {
 	folder, err := os.Open(cmp.Or(dir, "."))
 	if err != nil {
 		return nil
@@ -78,6 +84,42 @@ func Files(dir string, moment time.Time, isWanted func(name string, numbers []in
 	defer folder.Close()
 	names, _ := folder.Readdirnames(maxNames)
 	slices.Sort(names)
+	return names
+}
+
+// Folders remembers the names of the files of one kind in folders, for many targets that lie in the same ones.
+// Files that come later are not seen.
+type Folders struct {
+	isOfKind func(path string) bool
+	mu       sync.Mutex
+	known    map[string][]string
+}
+
+// NewFolders returns Folders of the files for which isOfKind is true.
+func NewFolders(isOfKind func(path string) bool) *Folders {
+	return &Folders{isOfKind: isOfKind, known: map[string][]string{}}
+}
+
+// Files is the function Files, for files of the kind. A nil f has the files of all kinds, as they are now.
+func (f *Folders) Files(dir string, moment time.Time, isWanted func(name string, numbers []int64) bool) []File {
+	if f == nil {
+		return Files(dir, moment, isWanted)
+	}
+	return filesOf(f.names(dir), dir, moment, isWanted)
+}
+
+func (f *Folders) names(dir string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if names, ok := f.known[dir]; ok {
+		return names
+	}
+	names := slices.DeleteFunc(namesIn(dir), func(name string) bool { return !f.isOfKind(filepath.Join(dir, name)) })
+	f.known[dir] = names
+	return names
+}
+
+func filesOf(names []string, dir string, moment time.Time, isWanted func(name string, numbers []int64) bool) (list []File) {
 	for _, name := range names {
 		if !isWanted(name, Numbers(name)) {
 			continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compared makes of a target what is compared with other targets: roles of threads, frames without
+// Package compared makes of a target the form in which it is compared with others: roles of threads, frames without
 // addresses, and facts without them. A target that was walked and the JSON of its report make the same.
 package compared
 
@@ -68,7 +68,7 @@ type Thread struct {
 	Ends string
 }
 
-// Bounds on what is kept of one target.
+// Bounds on the parts of a target that are kept.
 const (
 	maxName     = 1 << 12 // bytes of a name
 	maxProblems = 16
@@ -89,7 +89,7 @@ type nameKey struct {
 	isDecoded      bool
 }
 
-// name is what is known of a function's name.
+// name has the facts about a function's name.
 type name struct {
 	short       string // for people; "" where it is the same
 	isMachinery bool
@@ -98,7 +98,7 @@ type name struct {
 // maxNames bounds the names that a Reader keeps.
 const maxNames = 1 << 16
 
-// nameOf returns what is known of the name of a function.
+// nameOf returns the facts about the name of a function.
 func (r *Reader) nameOf(s *trace.Symbol) *name {
 	key := nameKey{s.Function, s.File, s.IsDecoded}
 	if n := r.names[key]; n != nil {
@@ -188,5 +188,5 @@ func ModuleName(file string) string {
 	return clip(path.Base(strings.ReplaceAll(file, `\`, "/")))
 }
 
-// namelessFiles begin the paths of memory that is in no file: what is in it depends on the run.
+// namelessFiles begin the paths of memory that is in no file: its contents depend on the run.
 var namelessFiles = []string{"[anon", "[heap", "[stack", "//anon", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"}

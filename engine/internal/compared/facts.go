@@ -19,7 +19,7 @@ var ends = []string{"", "SIGABRT", "SIGTRAP", "SIGILL"}
 // maxFact bounds the bytes of a message.
 const maxFact = 256
 
-// facts returns the facts, sorted. roles are those of the threads.
+// facts returns the facts, sorted. roles has the threads' roles.
 func (p *Process) facts(roles []string) []string {
 	var list []string
 	add := func(fact string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// This file reads the JSON of `unwindd stack`: of each frame only what is compared.
+// This file reads the JSON of `unwindd stack`: of each frame only the members that are compared.
 
 // ErrNotReport is wrapped by the error for JSON that is not a report of stacks.
 var ErrNotReport = errors.New("not a report of `unwindd stack --format json`")

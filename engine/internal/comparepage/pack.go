@@ -4,6 +4,7 @@ package comparepage
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -95,6 +96,7 @@ type packing struct {
 	lines     *forest
 	targets   []int32 // the number of each in the page, from 1 on; 0: it is left out
 	classes   []int   // the classes that are in the page, in order
+	labels    []string
 	leftOut   []string
 }
 
@@ -106,6 +108,7 @@ func writeData(w io.Writer, c *trace.Comparison, l limits) ([]string, error) {
 	}
 	p.classes = p.chosenClasses()
 	p.targets = p.chosenTargets()
+	p.labels = p.chosenLabels()
 	p.functions = newForest(c.Functions, p.isNeeded(), l.nodes)
 	p.lines = newForest(c.Lines, make([]bool, len(c.Lines)), l.nodes)
 	body := &bytes.Buffer{}
@@ -119,25 +122,16 @@ func writeData(w io.Writer, c *trace.Comparison, l limits) ([]string, error) {
 		return nil, err
 	}
 	_, _ = out.Write(body.Bytes()) // Close has the error
-	p.sayLeftOut()
+	p.lacks(p.functions.leftOut()+p.lines.leftOut(), "inner frame", " of stacks that few "+word(c)+"s have: each stack says how many it lacks")
+	p.lacks(p.texts.cut, "end", fmt.Sprintf(" of texts of more than %d bytes", l.text))
 	return p.leftOut, out.Close()
 }
 
-// sayLeftOut says which nodes and texts are not on the page.
-func (p *packing) sayLeftOut() {
-	if n := p.functions.leftOut() + p.lines.leftOut(); n > 0 {
-		p.leftOut = append(p.leftOut, fmt.Sprintf("%d inner frames of stacks that few %ss have are left out: the page would be too large. Stacks say where.", n, word(p.Comparison)))
+// lacks says how much the page lacks of something; n is 0 where it lacks nothing.
+func (p *packing) lacks(n int, word, detail string) {
+	if n > 0 {
+		p.leftOut = append(p.leftOut, "Left out, as the page would be too large: "+plural(n, word)+detail+".")
 	}
-	if p.texts.cut > 0 {
-		p.leftOut = append(p.leftOut, fmt.Sprintf("%s cut at %d bytes: they end in an ellipsis.", plural(p.texts.cut, "text")+" "+isOrAre(p.texts.cut), p.limits.text))
-	}
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // chosenClasses are the classes of the page: of too many the smallest and the largest.
@@ -149,9 +143,7 @@ func (p *packing) chosenClasses() []int {
 			list = append(list, i)
 		}
 	}
-	if n := all - len(list); n > 0 {
-		p.leftOut = append(p.leftOut, plural(n, "class")+" of the larger ones, with their targets, are left out: the page would be too large.")
-	}
+	p.lacks(all-len(list), "class", " of the larger ones, with their targets")
 	return list
 }
 
@@ -174,9 +166,7 @@ func (p *packing) chosenTargets() []int32 {
 			numbers[i] = kept
 		}
 	}
-	if n := len(numbers) - int(kept); n > 0 && len(p.leftOut) == 0 {
-		p.leftOut = append(p.leftOut, plural(n, word(p.Comparison))+" of the largest classes are not listed: the page would be too large. They are counted.")
-	}
+	p.lacks(len(numbers)-int(kept), word(p.Comparison), " in the lists of the larger classes: they are counted")
 	return numbers
 }
 
@@ -347,9 +337,8 @@ func (p *packing) writeTargets() {
 		}
 	}
 	p.textLists(len(list), func(i int) []string { return few(list[i].Problems, maxProblems) })
-	names := p.labelNames()
-	p.list(len(names))
-	for _, name := range names {
+	p.list(len(p.labels))
+	for _, name := range p.labels {
 		p.text(name)
 		textColumn(p, list, func(t *target) string { return t.Labels[name] })
 	}
@@ -373,8 +362,8 @@ func (p *packing) textLists(n int, texts func(i int) []string) {
 	}
 }
 
-// labelNames are the names of the labels that most targets have, by name.
-func (p *packing) labelNames() []string {
+// chosenLabels are the names of labels, the ones that most targets have first.
+func (p *packing) chosenLabels() []string {
 	counts := map[string]int{}
 	for i := range p.Targets {
 		for name := range p.Targets[i].Labels {
@@ -385,15 +374,7 @@ func (p *packing) labelNames() []string {
 	for name := range counts {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return strings.Compare(a, b)
-	})
-	if len(names) > maxFew {
-		p.leftOut = append(p.leftOut, plural(len(names)-maxFew, "label")+" that the fewest targets have are left out.")
-		names = names[:maxFew]
-	}
-	return names
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	p.lacks(len(names)-maxFew, "label", " that the fewest "+word(p.Comparison)+"s have")
+	return few(names, maxFew)
 }

@@ -25,7 +25,7 @@ func (p *packing) writeClasses() {
 	textColumn(p, list, func(c **trace.TargetClass) string { return (*c).Signature })
 	p.textLists(len(list), func(i int) []string { return few(list[i].Facts, maxFew) })
 	p.textLists(len(list), func(i int) []string { return buildTexts(list[i].Builds) })
-	for _, name := range p.labelNames() {
+	for _, name := range p.labels {
 		textColumn(p, list, func(c **trace.TargetClass) string { return (*c).Labels[name] })
 	}
 	p.writePartings(list)
@@ -110,8 +110,8 @@ func (p *packing) writeThreads(lists [][]trace.ClassThread, f *forest) (all []tr
 	for _, list := range lists {
 		p.list(max(len(list)-share, 0))
 	}
-	if n := total - len(all); n > 0 && f == p.lines {
-		p.leftOut = append(p.leftOut, strconv.Itoa(n)+" stacks are left out of the reports of targets with the most stacks: the page would be too large.")
+	if f == p.lines {
+		p.lacks(total-len(all), "stack", " in the reports of "+word(p.Comparison)+"s with the most stacks")
 	}
 	textColumn(p, all, func(t *trace.ClassThread) string { return t.Role })
 	column(p, all, func(t *trace.ClassThread) uint64 { number, _ := f.place(t.Node); return uint64(number) })
@@ -154,9 +154,7 @@ func (p *packing) writeIDs(threads []trace.ClassThread) {
 // writeModules writes the modules of which there are several builds.
 func (p *packing) writeModules() {
 	list := few(p.Modules, maxMany)
-	if n := len(p.Modules) - len(list); n > 0 {
-		p.leftOut = append(p.leftOut, plural(n, "module")+" of which there are several builds are left out.")
-	}
+	p.lacks(len(p.Modules)-len(list), "module", " of which there are several builds")
 	p.list(len(list))
 	textColumn(p, list, func(m *trace.ModuleBuilds) string { return m.Name })
 	for i := range list {
@@ -197,9 +195,7 @@ func (p *packing) ranges(targets []int) {
 // writeCollectives writes the collective operations.
 func (p *packing) writeCollectives() {
 	list := few(p.Collectives, maxMany)
-	if n := len(p.Collectives) - len(list); n > 0 {
-		p.leftOut = append(p.leftOut, plural(n, "collective operation")+" are left out.")
-	}
+	p.lacks(len(p.Collectives)-len(list), "collective operation", "")
 	p.list(len(list))
 	textColumn(p, list, func(c *trace.Collective) string { return c.Group })
 	for i := range list {

@@ -117,7 +117,16 @@ func plural(n int, word string) string {
 	default:
 		word += "s"
 	}
-	return strconv.Itoa(n) + " " + word
+	return grouped(n) + " " + word
+}
+
+// grouped is a number as people write it: 10,000.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // title is the title of the page.
@@ -152,15 +161,15 @@ func facts(c *trace.Comparison) []fact {
 			stacks++
 		}
 	}
-	list := []fact{{"different stacks", strconv.Itoa(stacks)}}
+	list := []fact{{"different stacks", grouped(stacks)}}
 	if !c.ByThread {
-		list = append([]fact{{"threads", strconv.Itoa(threads)}}, list...)
+		list = append([]fact{{"threads", grouped(threads)}}, list...)
 	}
 	if moments > 1 {
 		list = append(list, fact{"moments", "up to " + strconv.Itoa(moments) + " of a " + word(c)})
 	}
 	if unread > 0 {
-		list = append(list, fact{"not read", strconv.Itoa(unread)})
+		list = append(list, fact{"not read", grouped(unread)})
 	}
 	return list
 }

@@ -86,7 +86,7 @@ func gzipped(t testing.TB, data []byte) []byte {
 // membersOf are the members of an archive, each with its bytes or its error.
 func membersOf(data []byte, o Options) (list []string, err error) {
 	err = Members(data, o, func(m Member) error {
-		if m.Err != nil {
+		if m.File == nil {
 			list = append(list, m.Name+" ! "+m.Err.Error())
 			return nil
 		}

@@ -119,7 +119,7 @@ func (j *job) groups() (list [][]int) {
 	return list
 }
 
-// check holds a comparison against the plain grouping. It returns what is wrong; "": nothing is.
+// check holds a comparison against the plain grouping. It returns the first difference; "": there is none.
 func (j *job) check(c *trace.Comparison) string {
 	var got, want []string
 	last := 0

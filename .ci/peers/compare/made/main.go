@@ -4,7 +4,7 @@
 // stand at many places is copied once; each rank's snapshot has 30 of these threads, with their registers and
 // stacks, so that all stacks are really walked. Ranks are made to differ: one is elsewhere, one is a step behind, one
 // crashed, one has another build of a library, half of them are a step ahead, each alone and together. The classes of
-// each job must be those of a plain grouping, and the ranks that differ must come first. Then large jobs are measured.
+// each job must be as a plain grouping has them, and the ranks that differ must come first. Then large jobs are measured.
 //
 //	go run ./compare/made [-jobs N] [-sizes N,N] [-seed N] [-keep DIR]
 package main

@@ -20,7 +20,7 @@ type role struct {
 	places []string
 }
 
-// roles are those of a rank, 30 threads in all. The first place of the first role is where the ranks wait; the last
+// roles are the roles of a rank's threads, 30 in all. The first place of the first role is where the ranks wait; the last
 // place of each is where a healthy one never is.
 var roles = []role{
 	{"train", 1, []string{"all_reduce", "all_reduce_next", "backward", "checkpoint"}},

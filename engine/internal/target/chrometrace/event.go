@@ -21,7 +21,7 @@ type event struct {
 	time, length                                    number
 	id                                              number
 	correlation, external, device, stream, pythonID number
-	label, stack                                    []byte // args.name and args["Call stack"]
+	label, labels, stack                            []byte // args.name, args.labels and args["Call stack"]
 }
 
 // number is a number that may be absent.
@@ -53,6 +53,7 @@ var argumentMembers = map[string]func(r *reader) error{
 	"stream":      func(r *reader) error { return r.readNumber(&r.event.stream) },
 	"Python id":   func(r *reader) error { return r.readNumber(&r.event.pythonID) },
 	"name":        func(r *reader) error { return r.readText(&r.event.label) },
+	"labels":      func(r *reader) error { return r.readText(&r.event.labels) },
 	"Call stack":  func(r *reader) error { return r.readText(&r.event.stack) },
 }
 
