@@ -111,7 +111,7 @@ func (f *compareFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{MaxUnpacked: uint64(f.maxUnpacked)})
+	e, end, err := f.newEngine(f.globals, engine.Options{MaxUnpacked: uint64(f.maxUnpacked), Goroutines: true})
 	if err != nil {
 		return err
 	}

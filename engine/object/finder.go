@@ -779,6 +779,33 @@ func (f *Finder) folder(dir string) *folderIndex {
 	return f.indexed(f.folders, dir)
 }
 
+// FoldersOf returns the folders among Folders in which files of an object may be, by its path in the target. Where
+// Indexes remembers folders, one without code and without a name that such a file may have is left out: a
+// thousand cores in folders of their own have one object for each of their libraries.
+func (f *Finder) FoldersOf(name string) []string {
+	if f.Indexes == nil {
+		return f.Folders
+	}
+	base := strings.ToLower(path.Base(name))
+	return slices.DeleteFunc(slices.Clone(f.Folders), func(dir string) bool { return !f.folder(dir).mayHave(base) })
+}
+
+// debugSuffixes end the names of files with what is known of code, beside files with the name of the code.
+var debugSuffixes = []string{".debug", ".dbg", ".dwo", ".dwp", ".dwz", ".sym", ".pdb"}
+
+// mayHave reports whether a file of an object may be in the folder, by the object's base name in small letters.
+func (x *folderIndex) mayHave(base string) bool {
+	if len(x.byID) > 0 {
+		return true
+	}
+	for name := range x.byName {
+		if strings.HasPrefix(name, base) || slices.Contains(debugSuffixes, filepath.Ext(name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // indexed returns the index of a folder, which it keeps among known ones.
 func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex {
 	if index, ok := known[dir]; ok {

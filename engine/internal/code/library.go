@@ -127,7 +127,7 @@ func (l *Library) object(m *target.Module, load *Loading) *Object {
 	}
 	key := objectKey{m.Object, m.Arch, cmp.Or(m.Processor, load.Processor), m.Path, ""}
 	if load.Finder != nil {
-		key.folders = strings.Join(append([]string{load.Finder.Sysroot}, load.Finder.Folders...), "\x00")
+		key.folders = strings.Join(append([]string{load.Finder.Sysroot}, load.Finder.FoldersOf(m.Path)...), "\x00")
 		if load.Finder.Owner != nil {
 			key.folders += "\x00" + load.Finder.Owner.Key(m.Object)
 		}

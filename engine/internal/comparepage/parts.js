@@ -62,7 +62,7 @@ const makeWords = (data) => {
     for (let node = last; node > first; node = parent[node]) {
       inside++;
     }
-    return nodeName(first) + (inside > 1 ? ` › ${inside - 1} more` : '') + (inside > 0 ? ` › ${nodeName(last)}` : '');
+    return nodeName(first) + (inside > 1 ? ` › ${numberOf(inside - 1)} more` : '') + (inside > 0 ? ` › ${nodeName(last)}` : '');
   };
   const onlyPath = (first) => {
     let last = first;

@@ -204,13 +204,20 @@ func (c *class) exactReason(r *result) {
 	c.unread = first
 }
 
-// orderClasses orders the classes, the smallest first.
+// orderClasses orders the classes, the smallest first; of threads those first that have others in their role.
 func (r *result) orderClasses() {
 	slices.SortFunc(r.classes, func(a, b *class) int {
 		return cmp.Or(cmp.Compare(len(a.units), len(b.units)), compareTrue(a.unread != "", b.unread != ""), cmp.Compare(a.parting.others, b.parting.others),
 			compareTrue(!a.failed(), !b.failed()), cmp.Compare(a.parting.depth, b.parting.depth), cmp.Compare(a.units[0], b.units[0]))
 	})
+	if n := len(r.classes); r.out.ByThread && n > 0 {
+		slices.SortStableFunc(r.classes[:n-1], func(a, b *class) int { return compareTrue(a.isApart(), b.isApart()) })
+	}
 }
+
+// isApart reports whether no thread of another class begins as the threads of the class do, in their role: they
+// differ from nobody. A process has such threads, as the first one; of threads they come behind the others.
+func (c *class) isApart() bool { return c.parting.depth < 0 }
 
 // failed reports whether something happened to the targets.
 func (c *class) failed() bool {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -24,7 +23,7 @@ var jobs = []job{
 	{"python of pyenv", nil, true, workers(pyenvPython)},
 	{"servers", []string{"g++"}, false, servers},
 	{"threads", []string{"gcc"}, false, threads},
-	{"goroutines", []string{"gdb"}, false, goroutines},
+	{"goroutines", nil, false, goroutines},
 	{"crashes", []string{"gcc"}, false, crashes},
 }
 
@@ -115,7 +114,7 @@ func threads(w *work) (*answer, error) {
 	return a, w.release(1)
 }
 
-// goroutines is a service of Go, a few of whose goroutines wait elsewhere. gcore writes its core.
+// goroutines is a service of Go, a few of whose goroutines wait elsewhere.
 func goroutines(w *work) (*answer, error) {
 	program, err := w.build("goroutines/main.go", "go", "build", "-trimpath")
 	if err != nil {
@@ -128,11 +127,7 @@ func goroutines(w *work) (*answer, error) {
 	if _, err := w.await("ready", 1); err != nil {
 		return nil, err
 	}
-	core := w.dir + "/core"
-	if err := w.command("gcore", "-o", core, strconv.Itoa(cmd.Process.Pid)); err != nil {
-		return nil, err
-	}
-	a, err := w.compare([]string{fmt.Sprintf("%s.%d", core, cmd.Process.Pid), "--goroutines"}, planted{count: 3, last: "main.(*service).session", here: "main.(*service).writeLedger"})
+	a, err := w.compare([]string{strconv.Itoa(cmd.Process.Pid)}, planted{count: 3, last: "main.(*service).session", here: "main.(*service).writeLedger"})
 	if err != nil {
 		return a, err
 	}

@@ -7,7 +7,7 @@
 //
 //	go run ./compare/real [-quick] [-run REGEXP] [-unwindd FILE] [-keep DIR] [-v]
 //
-// It needs Open MPI, Python, gcc, g++ and gdb, `core` in /proc/sys/kernel/core_pattern, and the right to trace.
+// It needs Open MPI, Python, gcc and g++, `core` in /proc/sys/kernel/core_pattern, and the right to trace.
 package main
 
 import (
