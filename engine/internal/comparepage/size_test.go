@@ -32,7 +32,7 @@ func TestPagesAreBounded(t *testing.T) {
 		t.Threads[0].Role = strings.Repeat("r", 9000)
 		huge.Add(t)
 	}
-	for name, compared := range map[string]*trace.Comparison{"distinct stacks": distinct(300, 30, 4), "huge names": huge.Result(), "many targets": equal(4000, 2)} {
+	for name, compared := range map[string]*trace.Comparison{"distinct stacks": distinct(100, 30, 4), "huge names": huge.Result(), "many targets": equal(4000, 2)} {
 		const most = 30_000
 		page := pageOf(t, compared, ordinary, most)
 		if len(page) > most+100_000 {
