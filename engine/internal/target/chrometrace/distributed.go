@@ -31,7 +31,7 @@ func ReadDistributed(path string, data []byte) (*Distributed, error) {
 		return nil, fmt.Errorf("%s: %s: %w", path, Form, err)
 	}
 	if r.out.PID == 0 && len(r.pids) == 1 {
-		for r.out.PID = range r.pids { //nolint:revive // the only one
+		for r.out.PID = range r.pids { // the only one
 		}
 	}
 	switch {
