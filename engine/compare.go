@@ -21,6 +21,9 @@ import (
 type CompareOptions struct {
 	// Labels are rules that make labels of targets.
 	Labels []LabelRule
+	// Own are further labels of targets, by their paths: of an archive, of all its members. They come before
+	// all others.
+	Own map[string]map[string]string
 	// ByThread compares the threads of targets with each other, not the targets.
 	ByThread bool
 	// Jobs is how many targets are walked at a time; 0: as many as there are processors.
@@ -194,7 +197,7 @@ func (c *Comparer) labelsOf(s *label.Start) map[string]string {
 	for i := range rules {
 		rules[i] = c.options.Labels[i].rule
 	}
-	return label.Of(s, rules)
+	return c.withOwn(s.Path, label.Of(s, rules))
 }
 
 // convert walks a target and returns it as it is compared.
@@ -203,6 +206,6 @@ func (c *Comparer) convert(ctx context.Context, w *comparer, t *Target, path str
 	if err != nil {
 		return nil, err
 	}
-	p.Path, p.Labels = path, t.Labels(c.options.Labels)
+	p.Path, p.Labels = path, c.withOwn(path, t.Labels(c.options.Labels))
 	return w.reader.Target(p), nil
 }

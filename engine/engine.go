@@ -112,6 +112,8 @@ type Options struct {
 	// ForSnapshot copies what Target.Snapshot keeps of a living process while its threads stand still: the
 	// variables of language runtimes, too.
 	ForSnapshot bool
+	// Goroutines copies of a living process what Target.WithGoroutines needs.
+	Goroutines bool
 	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int

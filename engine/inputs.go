@@ -96,23 +96,29 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 		if strings.HasPrefix(entry.Name(), ".") || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
-		head, err := unpack.Head(path)
-		switch o := openerOf(string(head)); {
-		case err != nil:
+		if err := targetIn(path); err != nil {
 			others = append(others, err)
-		case o.magic == "" && !elfcore.IsCore(head):
-			others = append(others, fmt.Errorf("%s: %w", path, ErrUnknownTarget))
-		default:
-			if o.magic == "" {
-				if host := hostBeside(path); host != "" {
-					others = append(others, fmt.Errorf("%s: it is read with %s", path, host))
-					continue
-				}
-			}
+		} else {
 			paths = append(paths, path)
 		}
 	}
 	return paths, others, nil
+}
+
+// targetIn returns nil for the path of a target in a folder, else why the file is none.
+func targetIn(path string) error {
+	head, err := unpack.Head(path)
+	switch o := openerOf(string(head)); {
+	case err != nil:
+		return err
+	case o.magic == "" && !elfcore.IsCore(head):
+		return fmt.Errorf("%s: %w", path, ErrUnknownTarget)
+	case o.magic == "":
+		if host := hostBeside(path); host != "" {
+			return fmt.Errorf("%s: it is read with %s", path, host)
+		}
+	}
+	return nil
 }
 
 // Info has the facts of the target as a whole, with the labels of its packaging.

@@ -18,15 +18,24 @@ import (
 // stopped meanwhile; see process.Open, whose errors it returns. Where the process has a language
 // runtime, the threads stand still until the runtime's state was read, too.
 func (e *Engine) OpenProcess(pid int) (*Target, error) {
-	own, t, err := e.openProcess(pid, nil)
-	if err != nil || !own.managed.MayHaveFrames() {
+	own, t, err := e.openProcess(pid, nil, nil)
+	if err != nil || !own.hasState() {
 		return own, err
 	}
-	return e.openStill(pid, own, t)
+	defer own.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
+	defer cancel()
+	return e.openStill(ctx, pid, own.warm(ctx, t))
 }
 
-// openProcess opens a process. look is called while its threads stand still, if it is not nil.
-func (e *Engine) openProcess(pid int, look func(*process.Target, *Target)) (own *Target, t *process.Target, err error) {
+// hasState reports whether more than stacks is copied of a living process: the state of its language runtimes.
+func (t *Target) hasState() bool {
+	return t.managed.MayHaveFrames() || t.engine.options.Goroutines && t.managed.MayHaveThreads("")
+}
+
+// openProcess opens a process. look is called while its threads stand still, if it is not nil. m is its part
+// where several processes are stopped together.
+func (e *Engine) openProcess(pid int, m *process.Member, look func(*process.Target, *Target)) (own *Target, t *process.Target, err error) {
 	attach := func(t *process.Target) {
 		state, problems := target.Target(t), []string(nil)
 		if path := e.options.DeviceCore; path != "" {
@@ -36,6 +45,7 @@ func (e *Engine) openProcess(pid int, look func(*process.Target, *Target)) (own 
 		own.SetInputProblems(problems)
 	}
 	options := e.processOptions()
+	options.Member = m
 	if look != nil {
 		options.Look = func(t *process.Target) {
 			attach(t)
@@ -66,34 +76,33 @@ const (
 	copyAttempts = 3
 )
 
-// openStill opens a process with the state of its language runtimes. own is a copy without it, which
-// is closed. First the state is read while the threads go on: which pages it is in is known then, plugins have started,
-// and the rows and names of the code are known. Then the threads are stopped for as long as these pages are copied.
+// warm reads the state of the language runtimes of a process while its threads go on, and returns the pages
+// that it is in. Plugins have started then, and the rows and names of the code are known.
+func (t *Target) warm(ctx context.Context, copied *process.Target) (pages []uint64) {
+	copied.ReadOn()
+	t.readRuntimes(ctx)
+	return copied.Pages()
+}
+
+// openStill opens a process with the state of its language runtimes, which was in some pages while the threads
+// went on. The threads are stopped for as long as these pages are copied.
 // Where others turn out to be needed, that is done again with them; in the end the threads stand
 // still until all is read.
-func (e *Engine) openStill(pid int, own *Target, t *process.Target) (*Target, error) {
-	defer own.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
-	defer cancel()
-	t.ReadOn()
-	own.readRuntimes(ctx)
-	pages := t.Pages()
+func (e *Engine) openStill(ctx context.Context, pid int, pages []uint64) (*Target, error) {
 	for range copyAttempts {
-		still, copied, err := e.openProcess(pid, func(t *process.Target, _ *Target) { t.Fetch(pages) })
+		still, copied, err := e.openWith(pid, pages, nil)
 		if err != nil {
 			return nil, err
 		}
-		stacks := still.readRuntimes(ctx)
-		missing := copied.Missing()
-		if len(missing) == 0 || ctx.Err() != nil {
-			still.ready = stacks
+		missing := still.readStill(ctx, copied)
+		if len(missing) == 0 {
 			return still, nil
 		}
-		pages = slices.Compact(slices.Sorted(slices.Values(append(pages, missing...))))
+		pages = withPages(pages, missing)
 		_ = still.Close()
 	}
 	isLate := false
-	still, _, err := e.openProcess(pid, func(t *process.Target, still *Target) {
+	still, _, err := e.openProcess(pid, nil, func(t *process.Target, still *Target) {
 		t.Fetch(pages)
 		ctx, cancel := context.WithTimeout(context.Background(), stillTime)
 		defer cancel()
@@ -105,6 +114,27 @@ func (e *Engine) openStill(pid int, own *Target, t *process.Target) (*Target, er
 			fmt.Sprintf("process %d: the state of its language runtimes was not read within %v, for which its threads stood still: frames of them are missing", pid, stillTime)))
 	}
 	return still, err
+}
+
+// openWith opens a process with pages of its memory. m is as of openProcess.
+func (e *Engine) openWith(pid int, pages []uint64, m *process.Member) (*Target, *process.Target, error) {
+	return e.openProcess(pid, m, func(t *process.Target, _ *Target) { t.Fetch(pages) })
+}
+
+// readStill reads the state of the language runtimes from the copy, and returns the addresses of pages that
+// it lacks. There are none where there is no time left to read them.
+func (t *Target) readStill(ctx context.Context, copied *process.Target) (missing []uint64) {
+	stacks := t.readRuntimes(ctx)
+	if missing = copied.Missing(); len(missing) == 0 || ctx.Err() != nil {
+		t.ready = stacks
+		return nil
+	}
+	return missing
+}
+
+// withPages returns pages and others, in ascending order.
+func withPages(pages, others []uint64) []uint64 {
+	return slices.Compact(slices.Sorted(slices.Values(append(pages, others...))))
 }
 
 // maxReady bounds the frames of the stacks that are kept for who needs them first.
@@ -119,7 +149,11 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 			stacks = append(stacks, s)
 		}
 	}
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case t.engine.options.Goroutines:
+		t.walkScheduled(ctx)
+	default:
 		t.managed.ReadThreads(ctx, t.process.State())
 	}
 	if frames > maxReady || ctx.Err() != nil {
@@ -128,8 +162,16 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 	return stacks
 }
 
-// RuntimesOf returns the names of the language runtimes that may know frames of a live process, by the
-// files of its code. Its threads are not stopped: one that waits would look as if it executed.
+// walkScheduled walks the stacks of the threads that language runtimes schedule, for the memory in which they are.
+func (t *Target) walkScheduled(ctx context.Context) {
+	all := t.WithGoroutines(ctx)
+	defer all.Close()
+	for range all.Stacks(ctx) { //nolint:revive // each is walked
+	}
+}
+
+// RuntimesOf returns the names of the language runtimes that may know frames of a live process, with
+// Options.Goroutines also threads of it, by the files of its code. Its threads are not stopped: one that waits would look as if it executed.
 func (e *Engine) RuntimesOf(pid int) []string {
 	if len(e.runtimes()) == 0 {
 		return nil

@@ -17,6 +17,13 @@ var errNoProcesses = errors.New("reading living processes needs Linux: take a co
 // OpenProcess is an error: this system is not Linux.
 func (e *Engine) OpenProcess(int) (*Target, error) { return nil, errNoProcesses }
 
+// OpenProcesses opens none: this system is not Linux.
+func (e *Engine) OpenProcesses(_ context.Context, pids []int, o OpenProcessesOptions) {
+	for _, pid := range pids {
+		o.Each(pid, nil, errNoProcesses)
+	}
+}
+
 // RuntimesOf knows of none: this system is not Linux.
 func (e *Engine) RuntimesOf(int) []string { return nil }
 

@@ -33,6 +33,6 @@ func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.Profil
 func (e *Engine) profileMaker() *profile.Maker {
 	return &profile.Maker{
 		Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program,
-		RuntimeNames: func(modules []*code.Module) []string { return managed.Names(e.runtimes(), modules) },
+		RuntimeNames: func(modules []*code.Module) []string { return managed.Names(e.runtimes(), modules, false) },
 	}
 }

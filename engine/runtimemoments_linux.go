@@ -81,7 +81,7 @@ func (r *runtimeMoments) Prepare(pid int, isNew bool) {
 	if len(r.engine.RuntimesOf(pid)) == 0 {
 		return
 	}
-	warm, t, err := r.engine.openProcess(pid, nil)
+	warm, t, err := r.engine.openProcess(pid, nil, nil)
 	if err != nil {
 		return // recording it has an error, too
 	}

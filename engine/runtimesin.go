@@ -47,7 +47,7 @@ func (e *Engine) runtimesInFile(path string) []string {
 	p := e.shared.NewProcess(&walk.Sample{}, e.Finder(""))
 	defer p.Close()
 	m := p.AddModule(&target.Module{Module: trace.Module{Path: path, BuildID: o.BuildID()}, Object: o}, nil)
-	return managed.Names(e.runtimes(), []*code.Module{m})
+	return managed.Names(e.runtimes(), []*code.Module{m}, e.options.Goroutines)
 }
 
 // maxScript is how many bytes a script's first line has at most.

@@ -63,7 +63,7 @@ func (s *Snapshot) Write(w io.Writer) error {
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	r, err := collector.Collect(ctx, &collector.Request{
 		Process: t.process, Facts: t.Info().Facts, Problems: t.Problems, Shared: t.engine.shared, Finder: t.engine.finderOf(t.process.State()), Files: o.Files, AnyFile: o.AnyFile,
-		Runtimes: t.engine.runtimes, Managed: t.engine.managedOptions(),
+		Runtimes: t.engine.runtimes, Managed: t.engine.managedOptions(), Goroutines: t.engine.options.Goroutines,
 	})
 	if err != nil {
 		return nil, err

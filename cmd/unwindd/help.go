@@ -23,8 +23,8 @@ const topExamples = 3
 
 // flagGroups are the flags of all commands in groups, those that most users need first.
 var flagGroups = []struct{ title, flags string }{
-	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash signature
-		functions event focus callers http annotate gpu pid duration
+	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash fail-if-differ signature
+		functions event focus callers http annotate gpu pid pids collect duration
 		files expr var arch runtime request reg mem hex as wait group
 		listen queue workers check cancel state
 		format output color verbose help version`},
@@ -34,7 +34,8 @@ var flagGroups = []struct{ title, flags string }{
 		dialect trace`},
 	{"What is evaluated", `var snapshot frame stack object kind read cfa unit processor wave`},
 	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up per-second`},
-	{"What is recorded", `tid idle recorder native frequency repeat every keep live`},
+	{"What is recorded", `tid idle recorder native frequency repeat every interval keep live`},
+	{"Targets", `from label threads`},
 	{"What is profiled", `jobs objects join-window otlp kallsyms root perf-map`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
 	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},

@@ -35,9 +35,11 @@ var floors = []string{
 	"engine/service/internal/bounded", // how folders of files are bounded
 	"engine/service/servicepb",        // what goes over the wire
 	"engine/report",
-	"engine/internal/stackpage", // stacks as a page
-	"engine/internal/flamepage", // profiles as one
-	"engine/internal/look",      // how both look
+	"engine/internal/stackpage",     // stacks as a page
+	"engine/internal/flamepage",     // profiles as one
+	"engine/internal/comparepage",   // comparisons as one
+	"engine/internal/look/looktest", // what tests of pages share
+	"engine/internal/look",          // how they look
 	"engine/symbolize",
 	"engine/internal/listing", // what files have, as it is written
 	"engine",

@@ -25,7 +25,7 @@ const (
 	exitInput    = 1 // the input could not be read
 	exitUsage    = 2 // the command line is wrong
 	exitUnwalked = 3 // it was read, but nothing in it could be walked for lack of an architecture
-	exitCrashed  = 4 // with --fail-on-crash, a thread of a target crashed
+	exitCrashed  = 4 // with --fail-on-crash, a thread of a target crashed; with --fail-if-differ, targets differ
 )
 
 // usageError is an error in the command line itself.
@@ -71,7 +71,7 @@ func run(args []string) int {
 	switch {
 	case errors.As(err, &other):
 		return other.status
-	case errors.Is(err, errCrashed):
+	case errors.Is(err, errCrashed), errors.Is(err, errDiffer):
 		return exitCrashed
 	case errors.Is(err, trace.ErrNotWalked):
 		return exitUnwalked
@@ -126,7 +126,7 @@ func newRootOf(g *globals) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newStack(g), newProfile(g), newDiff(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
+	root.AddCommand(newStack(g), newProfile(g), newDiff(g), newSnapshot(g), newCollect(g), newCompare(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
 	checkHelp(root)
 	return root
 }

@@ -95,6 +95,23 @@ func processesNamed(name string) (pids []int) {
 	return pids
 }
 
+// livingProcesses returns all processes except this one. Threads of the kernel, and processes that have ended,
+// have no command line, and are left out.
+func livingProcesses() (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline")); err == nil && len(line) > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
 // executes reports whether the process of a folder of /proc executes a file of a name, or was called
 // by that name.
 func executes(dir, name string) bool {

@@ -203,7 +203,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 		return nil, err
 	}
 	defer input.Close()
-	shown := newWorkProgress()
+	shown := newWorkProgress("samples")
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
 		Input: input, Traces: f.traces,

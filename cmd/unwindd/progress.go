@@ -39,20 +39,21 @@ func (l *lineOwner) restore() {
 	l.isTaken = false
 }
 
-// workProgress shows the progress of work on many samples, once it has taken long.
+// workProgress shows the progress of work on many samples or targets, once it has taken long.
 type workProgress struct {
 	out   io.Writer
+	what  string // is counted
 	since time.Time
 	after time.Duration            // the time before it is shown
 	bar   *progressbar.ProgressBar // nil before that
 }
 
 // newWorkProgress returns nil where standard error is no terminal.
-func newWorkProgress() *workProgress {
+func newWorkProgress(what string) *workProgress {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
-	return &workProgress{out: stderr, since: time.Now(), after: unshown}
+	return &workProgress{out: stderr, what: what, since: time.Now(), after: unshown}
 }
 
 // callback returns the function for engine.ProfileOptions.Progress; nil where nothing is
@@ -65,6 +66,9 @@ func (p *workProgress) callback() func(done, total uint64) {
 }
 
 func (p *workProgress) show(done, total uint64) {
+	if p == nil {
+		return
+	}
 	if p.bar == nil && time.Since(p.since) < p.after {
 		return
 	}
@@ -72,7 +76,7 @@ func (p *workProgress) show(done, total uint64) {
 	defer terminalLine.Unlock()
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions64(int64(min(total, 1<<62)), //nolint:gosec // bounded
-			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription("samples"), progressbar.OptionSetWidth(20),
+			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what), progressbar.OptionSetWidth(20),
 			progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetSpinnerChangeInterval(0))
 		terminalLine.work = p
 	}

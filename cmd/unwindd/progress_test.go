@@ -20,7 +20,7 @@ import (
 // it has ended, and on none while a transfer is shown.
 func TestProgressIsShownAndCleared(t *testing.T) {
 	var out bytes.Buffer
-	p := &workProgress{out: &out}
+	p := &workProgress{out: &out, what: "samples"}
 	p.show(10, 40)
 	if !strings.Contains(out.String(), "samples  25%") || !strings.Contains(out.String(), "(10/40") {
 		t.Errorf("%q", out.String())

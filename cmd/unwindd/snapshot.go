@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -134,21 +132,7 @@ func (f *snapshotFlags) writeSnapshot(write func(io.Writer) error) (size int64, 
 	if err := f.notOverInput(f.output); err != nil {
 		return 0, false, err
 	}
-	o, err := createOutput(f.output, true)
-	if err != nil {
-		return 0, false, err
-	}
-	defer func() { _ = o.abandon() }() // for a panic
-	toStdout = o.File == os.Stdout
-	counted := &countingWriter{w: o}
-	if toStdout {
-		counted.w = stdout
-	}
-	b := bufio.NewWriter(counted)
-	if err = write(b); err == nil {
-		err = b.Flush()
-	}
-	return counted.n, toStdout, o.finish(err)
+	return writePrivate(f.output, write)
 }
 
 // countingWriter counts the bytes that are written.

@@ -4,10 +4,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -27,11 +29,14 @@ type submitFlags struct {
 	queueFlags
 	fileFlags
 	inputFlags
+	momentFlags
 	stack   job.Stack
 	profile job.Profile
 	names   bool // of a recording: functions and lines are looked for
 
 	as       string
+	collect  []string // processes
+	labels   []string
 	priority string
 	deadline time.Duration
 	again    bool
@@ -44,7 +49,7 @@ type submitFlags struct {
 func newSubmit(g *globals) *cobra.Command {
 	f := &submitFlags{globals: g, stack: job.NewStack(), profile: job.NewProfile(), names: true}
 	cmd := &cobra.Command{
-		Use:   "submit TARGET... [EXECUTABLE]",
+		Use:   "submit TARGET... [EXECUTABLE] | --collect NAME|ALL|PID,PID",
 		Short: "Have the workers of a fleet walk cores and recordings",
 		Long: `Put cores, minidumps, snapshots and recordings of perf into the queue of a fleet,
 whose workers walk them. Targets are named as with 'unwindd stack': they may be
@@ -54,6 +59,10 @@ now. Each target is a job, and has an ID: that of what is asked, and of
 what it is asked of. What was asked before is not asked again. A large recording is
 done in parts, by several workers, and has one report.
 
+With --as compare the reports are parts of a comparison, which 'unwindd compare' reads:
+the workers walk, and no core is read a second time. With --collect the targets are
+snapshots of living processes, all taken at one moment as 'unwindd collect' takes them.
+
 Files of code that a target had loaded, and that are on this machine, are sent where
 the queue does not have them. With --wait the report is printed as 'unwindd stack' and
 'unwindd profile' print it; 'unwindd results' gives it later.`,
@@ -61,8 +70,14 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
   unwindd submit core --wait --locals
   unwindd submit perf.data --wait --format pprof -o cpu.pb.gz
   unwindd submit /var/crash --wait --group
-  unwindd submit core.zst ./server --priority high`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+  unwindd submit core.zst ./server --priority high
+  unwindd submit --collect python3 --as compare`,
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if len(f.collect) > 0 {
+				return nil
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
@@ -75,7 +90,10 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	addStackFlags(flags, &f.stack)
 	addProfileFlags(flags, &f.profile)
 	flags.Lookup("max-stack").Hidden = true // max-frames is for recordings, too
-	flags.StringVar(&f.as, "as", "", "ask for a `KIND` of report: stack, profile or snapshot; the default is told by the file")
+	flags.StringVar(&f.as, "as", "", "ask for a `KIND` of report: stack, profile, snapshot or compare; the default is told by the file")
+	flags.StringArrayVar(&f.collect, "collect", nil, "collect the processes `PROCESSES` at one moment: a name, ALL, or IDs with commas between them; may be repeated")
+	f.momentFlags.add(flags)
+	addLabels(flags, &f.labels)
 	flags.StringVar(&f.priority, "priority", "normal", "before or after others: `PRIORITY` high, normal or low")
 	flags.DurationVar(&f.deadline, "deadline", 0, "nobody needs the report after `DURATION`")
 	flags.BoolVar(&f.again, "again", false, "do it again where there is a result")
@@ -98,9 +116,12 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
-	targets, err := f.findTargets(args, &f.exe, false)
-	if err != nil {
-		return err
+	var targets []targetName
+	if len(args) > 0 {
+		var err error
+		if targets, err = f.findTargets(args, &f.exe, false); err != nil {
+			return err
+		}
 	}
 	q, err := f.connect(cmd.Context(), f.log())
 	if err != nil {
@@ -112,25 +133,67 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer end()
-	var list []submission
-	var failures []error
-	for _, target := range targets {
-		s, err := f.submit(cmd, q, e, target.path)
-		if err != nil {
-			failures = append(failures, ofTarget(target.path, err))
-			if errors.Is(err, fleet.ErrFull) {
-				break // the next one would not fit either
-			}
-			continue
-		}
-		list = append(list, submission{target.path, s})
-	}
+	list, failures := f.submitAll(cmd.Context(), q, e, targets)
 	if !f.wait {
 		err = f.write(func(w *writer) error { return writeSubmitted(w, list) })
 	} else {
 		err = f.waitFor(cmd.Context(), q, list)
 	}
 	return errors.Join(append(failures, err)...)
+}
+
+// submitAll submits targets, and the snapshots that are collected.
+func (f *submitFlags) submitAll(ctx context.Context, q *fleet.Queue, e *engine.Engine, targets []targetName) (list []submission, failures []error) {
+	for _, target := range targets {
+		s, err := f.submit(ctx, q, e, target.path)
+		if err != nil {
+			failures = append(failures, ofTarget(target.path, err))
+			if errors.Is(err, fleet.ErrFull) {
+				return list, failures // the next one would not fit either
+			}
+			continue
+		}
+		list = append(list, submission{target.path, s})
+	}
+	if len(f.collect) == 0 {
+		return list, failures
+	}
+	collected, err := f.submitCollected(ctx, q, e)
+	if err != nil {
+		failures = append(failures, err)
+	}
+	return append(list, collected...), failures
+}
+
+// submitCollected collects the processes of --collect, and submits their snapshots.
+func (f *submitFlags) submitCollected(ctx context.Context, q *fleet.Queue, e *engine.Engine) (list []submission, err error) {
+	chosen, none, err := chooseProcesses(f.collect)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := labelRules(f.labels)
+	if err != nil {
+		return nil, err
+	}
+	c := &collecting{engine: e, chosen: chosen, rules: rules, write: func(s *snapshotOf) (path string, size int64, err error) {
+		input, err := temporaryInput(s.fileName(f.repeat), func(file *os.File) error { return s.taken.Write(file) })
+		if err != nil {
+			return "", 0, err
+		}
+		defer input.Close()
+		sent, err := f.submitInput(ctx, q, e, input)
+		if err == nil {
+			list = append(list, submission{input.name, sent})
+		}
+		return input.name, 0, err
+	}}
+	done := c.run(ctx, &f.momentFlags)
+	done.Left = append(none, done.Left...)
+	for i := range done.Moments {
+		messages.Printf("unwindd: %s\n", done.Moments[i].text(f.repeat))
+	}
+	done.complain(f.verbose)
+	return list, done.failure(ctx)
 }
 
 // writeSubmitted writes the IDs of jobs.
@@ -167,8 +230,12 @@ func (f *submitFlags) checkFlags(cmd *cobra.Command) error {
 		return usageError{errors.New("--group: expected --wait too")}
 	case f.group && f.as != "" && f.as != "stack":
 		return usageError{fmt.Errorf("--group counts crashes: expected no --as %s", f.as)}
-	case f.as != "" && !slices.Contains([]string{"stack", "profile", "snapshot"}, f.as):
-		return usageError{fmt.Errorf("--as %s: expected stack, profile or snapshot", f.as)}
+	case f.as != "" && !slices.Contains(jobKinds, f.as):
+		return usageError{fmt.Errorf("--as %s: expected stack, profile, snapshot or compare", f.as)}
+	case len(f.labels) > 0 && f.as != "compare" && len(f.collect) == 0:
+		return usageError{fmt.Errorf("--label %s: expected --as compare, or --collect", f.labels[0])}
+	case len(f.collect) == 0 && (cmd.Flags().Changed("repeat") || cmd.Flags().Changed("interval")):
+		return usageError{errors.New("--repeat and --interval: expected --collect, whose moments they are")}
 	case !slices.Contains(fleet.Priorities, f.priority):
 		return usageError{fmt.Errorf("--priority %s: expected high, normal or low", f.priority)}
 	case f.parts < 0 || f.parts > fleet.MaxParts:
@@ -178,11 +245,14 @@ func (f *submitFlags) checkFlags(cmd *cobra.Command) error {
 	case !slices.Contains(job.StackFormats, f.format) && !slices.Contains(job.ProfileFormats, f.format):
 		return usageError{fmt.Errorf("--format %s: expected %s", f.format, strings.Join(slices.Concat(job.StackFormats, job.ProfileFormats), ", "))}
 	}
-	if err := f.queueFlags.check(); err != nil {
+	if _, err := labelRules(f.labels); err != nil {
 		return err
 	}
-	return f.fileFlags.check()
+	return cmp.Or(f.queueFlags.check(), f.momentFlags.check(), f.fileFlags.check())
 }
+
+// jobKinds are the kinds of jobs.
+var jobKinds = []string{"stack", "profile", "snapshot", "compare"}
 
 // opener makes an engine that opens targets here.
 func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
@@ -191,7 +261,7 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, BuildIDDirs: f.caches(), MaxUnpacked: uint64(f.maxUnpacked)}
+	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, BuildIDDirs: f.caches(), MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: len(f.collect) > 0}
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err
 	}
@@ -201,13 +271,18 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 	return e, func() { _ = e.Close() }, nil
 }
 
-// submit submits one target, after the files of code that it needs.
-func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engine, name string) (*fleet.Submitted, error) {
-	input, err := f.input(cmd.Context(), e, name)
+// submit submits one target.
+func (f *submitFlags) submit(ctx context.Context, q *fleet.Queue, e *engine.Engine, name string) (*fleet.Submitted, error) {
+	input, err := f.input(ctx, e, name)
 	if err != nil {
 		return nil, err
 	}
 	defer input.Close()
+	return f.submitInput(ctx, q, e, input)
+}
+
+// submitInput submits an input, after the files of code that it needs.
+func (f *submitFlags) submitInput(ctx context.Context, q *fleet.Queue, e *engine.Engine, input *jobInput) (*fleet.Submitted, error) {
 	t, err := f.task(input)
 	if err != nil {
 		return nil, err
@@ -226,11 +301,11 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 		how.Parts = f.partsOf(info.Size(), isPlainRecording(input))
 	}
 	if !f.noFiles {
-		if err := send(cmd.Context(), e, input.path); err != nil {
+		if err := send(ctx, e, input.path); err != nil {
 			return nil, err
 		}
 	}
-	return q.Submit(cmd.Context(), t, input, how)
+	return q.Submit(ctx, t, input, how)
 }
 
 // task returns the task for an input.
@@ -244,6 +319,8 @@ func (f *submitFlags) task(input *jobInput) (fleet.Task, error) {
 		options, err = f.stack, f.stack.Check()
 	case "profile":
 		options, err = f.profile, f.profile.Check()
+	case "compare":
+		options = job.NewCompare(input.name, f.labels)
 	default:
 		options = job.NewSnapshot(input.name)
 	}

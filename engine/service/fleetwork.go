@@ -82,12 +82,12 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 }
 
 // taskOptions are the empty options of tasks, by their kinds.
-var taskOptions = map[string]proto.Message{"stack": &pb.StackOptions{}, "profile": &pb.ProfileOptions{}, "snapshot": &pb.SnapshotOptions{}}
+var taskOptions = map[string]proto.Message{"stack": &pb.StackOptions{}, "profile": &pb.ProfileOptions{}, "snapshot": &pb.SnapshotOptions{}, "compare": &pb.CompareOptions{}}
 
 // taskWork makes the request to a worker for a task. Its input is missing.
 func (s *Server) taskWork(t *fleet.Task) (*worker.Request, error) {
 	if taskOptions[t.Kind] == nil {
-		return nil, badRequest.new(fmt.Sprintf("a job of the kind %.100q, expected stack, profile or snapshot", t.Kind))
+		return nil, badRequest.new(fmt.Sprintf("a job of the kind %.100q, expected stack, profile, snapshot or compare", t.Kind))
 	}
 	options := proto.Clone(taskOptions[t.Kind])
 	if err := t.ReadOptions(options); err != nil {

@@ -237,6 +237,8 @@ func contentType(j *job.Job) string {
 		return contentTypes[j.Evaluate.Format]
 	case j.Symbolize != nil:
 		return contentTypes["json"]
+	case j.Compare != nil:
+		return "application/octet-stream"
 	}
 	return "application/zip"
 }

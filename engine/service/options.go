@@ -140,6 +140,10 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 	case *pb.SnapshotOptions:
 		o.Name = nameOf(o.Name, "target")
 		j.Snapshot, name = &job.Snapshot{SnapshotOptions: o}, o.Name
+	case *pb.CompareOptions:
+		o.Name = nameOf(o.Name, "target")
+		j.Compare, name = &job.Compare{CompareOptions: o}, o.Name
+		err = j.Compare.Check()
 	case *pb.EvaluateOptions:
 		o.Name, o.Format = nameOf(o.Name, "target"), cmp.Or(o.Format, "json")
 		j.Evaluate, name = &job.Evaluate{EvaluateOptions: o}, o.Name

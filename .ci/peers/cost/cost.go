@@ -100,6 +100,7 @@ type Cost struct {
 type Command struct {
 	Argv  []string
 	Stdin string        // the file that is its standard input; "": none
+	Said  io.Writer     // its standard error; nil: nowhere
 	Limit time.Duration // of the processors, behind which it is killed; 0: none
 }
 
@@ -108,7 +109,7 @@ type Command struct {
 // is an *exec.ExitError where the command failed; the measurements are there then, too.
 func (c *Command) Of(out io.Writer) (*Cost, error) {
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Stdout = out
+	cmd.Stdout, cmd.Stderr = out, c.Said
 	if c.Stdin != "" {
 		in, err := os.Open(c.Stdin)
 		if err != nil {

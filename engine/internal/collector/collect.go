@@ -57,6 +57,8 @@ type Request struct {
 	// they read of the target is kept.
 	Runtimes func() []managed.Runtime
 	Managed  managed.Options
+	// Goroutines keeps what the threads need that runtimes schedule and that have native stacks, too.
+	Goroutines bool
 	// Files and AnyFile select the files that are put in: see engine.SnapshotOptions.
 	Files, AnyFile bool
 }
@@ -89,7 +91,8 @@ func Collect(ctx context.Context, r *Request) (*Result, error) {
 	if scoped, ok := original.(target.ScopedMemory); ok {
 		state = &scopedRecorder{&c.recorder, scoped}
 	}
-	c.walked = r.Shared.Alone(options).NewProcess(state, r.Finder)
+	c.shared = r.Shared.Alone(options)
+	c.walked = c.shared.NewProcess(state, r.Finder)
 	defer c.walked.Close()
 	c.walked.SetModules(r.Process.Modules())
 	r.Managed.ReadAhead = func(address uint64, buf []byte) (int, error) {
@@ -158,6 +161,7 @@ func (c *collector) explain(ctx context.Context, state target.Target) {
 type collector struct {
 	recorder
 	request *Request
+	shared  *walk.Shared     // of walked
 	walked  *walk.Process    // the target, whose memory the recorder keeps as it is read
 	managed *managed.Process // the language runtimes of walked
 	result  *Result
@@ -239,7 +243,19 @@ func (c *collector) keepManaged(ctx context.Context, s *trace.Stack, isLast bool
 // schedule, with the frames of those that have no native stack.
 func (c *collector) keepManagedThreads(ctx context.Context) {
 	c.thread = nil // the reads are not of one thread
-	c.managed.ReadThreads(ctx, c.walked.State())
+	if !c.request.Goroutines {
+		c.managed.ReadThreads(ctx, c.walked.State())
+		return
+	}
+	all := c.shared.NewProcess(c.managed.Threads(ctx, "", c.walked.State()), c.request.Finder)
+	defer all.Close()
+	all.SetModules(c.request.Process.Modules())
+	for _, th := range all.Threads() {
+		if th.Goroutine != nil {
+			c.arch = th.Arch
+			c.result.Frames += len(all.Walk(ctx, th).Frames)
+		}
+	}
 }
 
 // addPluginProblems adds the problems of plugins that are not known: memory that no walk

@@ -318,9 +318,6 @@ func (r *result) threadsOf(units []int, threads []classThread, byLines bool) []t
 
 // unitStandings are where the threads of a unit stand, by IDs.
 func (r *result) unitStandings(u *unit) []standing {
-	if u.view < 0 { // it could not be read
-		return nil
-	}
 	if u.isThread {
 		v := r.views[u.view]
 		return []standing{{stand: v.list[0].stand, id: u.id}}

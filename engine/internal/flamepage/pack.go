@@ -3,14 +3,11 @@
 package flamepage
 
 import (
-	"bufio"
 	"cmp"
-	"compress/flate"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"io"
 	"slices"
+
+	"github.com/unwindd/unwindd/engine/internal/look"
 )
 
 // The data of a page are a header of JSON behind its length, then columns of numbers, deflated
@@ -47,24 +44,18 @@ type packedEvent struct {
 }
 
 // packer writes columns of numbers.
-type packer struct {
-	*bufio.Writer
-	number [binary.MaxVarintLen64]byte
-}
-
-func (p *packer) uint(n uint64) { _, _ = p.Write(p.number[:binary.PutUvarint(p.number[:], n)]) }
+type packer struct{ *look.Packer }
 
 // writeData writes the data of a page.
 func writeData(w io.Writer, p *Page) error {
-	encoded := base64.NewEncoder(base64.StdEncoding, w)
-	deflated, err := flate.NewWriter(encoded, flate.DefaultCompression)
-	if err != nil {
-		return err
-	}
-	out := &packer{Writer: bufio.NewWriterSize(deflated, 1<<16)}
+	out := &packer{look.NewPacker(w)}
 	events := make([]*packedSamples, len(p.Events))
 	h := packedHeader{Threads: append([]Thread{}, p.Threads...), Calls: len(p.Calls), Events: []packedEvent{}}
-	numbers := preorder(p.Calls)
+	callers := make([]int32, len(p.Calls))
+	for i := range p.Calls {
+		callers[i] = p.Calls[i].Caller
+	}
+	numbers := look.Preorder(callers)
 	for i := range p.Events {
 		e := &p.Events[i]
 		events[i] = packSamples(e, numbers, len(p.Threads) > 1)
@@ -75,17 +66,14 @@ func writeData(w io.Writer, p *Page) error {
 	}
 	order := functionOrder(p)
 	h.functions(p, order)
-	text, err := json.Marshal(&h)
-	if err != nil {
+	if err := out.JSON(&h); err != nil {
 		return err
 	}
-	out.uint(uint64(len(text)))
-	_, _ = out.Write(text)
-	out.calls(p.Calls, numbers, order)
+	out.calls(p.Calls, out.Levels(callers, numbers), order)
 	for _, e := range events {
 		out.samples(e)
 	}
-	return cmp.Or(out.Flush(), deflated.Close(), encoded.Close())
+	return out.Close()
 }
 
 // functions fills in the columns of functions.
@@ -121,51 +109,14 @@ func inverse(list []int32) []int32 {
 	return places
 }
 
-// preorder numbers calls from 1 on so that the calls below a call follow it.
-func preorder(calls []Call) []int32 {
-	sizes := make([]int32, len(calls)) // each with the calls below it
-	for i := len(calls) - 1; i >= 0; i-- {
-		sizes[i]++
-		if caller := calls[i].Caller; caller >= 0 {
-			sizes[caller] += sizes[i]
-		}
-	}
-	numbers, next, outer := make([]int32, len(calls)), make([]int32, len(calls)), int32(1)
-	for i := range calls {
-		free := &outer
-		if caller := calls[i].Caller; caller >= 0 {
-			free = &next[caller]
-		}
-		numbers[i] = *free
-		next[i] = *free + 1
-		*free += sizes[i]
-	}
-	return numbers
-}
-
-// calls writes the columns of calls.
-func (p *packer) calls(calls []Call, numbers, order []int32) {
-	list := make([]int32, len(calls)) // in preorder
-	for i, n := range numbers {
-		list[n-1] = int32(i)
-	}
-	levels := make([]int32, len(calls))
-	last := int32(0)
-	for _, i := range list {
-		level := int32(1)
-		if caller := calls[i].Caller; caller >= 0 {
-			level = levels[caller] + 1
-		}
-		levels[i] = level
-		p.uint(uint64(last + 1 - level))
-		last = level
-	}
+// calls writes the functions of calls, which are listed in preorder.
+func (p *packer) calls(calls []Call, list, order []int32) {
 	for _, i := range list {
 		key := uint64(order[calls[i].Function]) * 2
 		if calls[i].IsGuess {
 			key++
 		}
-		p.uint(key)
+		p.Uint(key)
 	}
 }
 
@@ -215,13 +166,13 @@ func (p *packer) samples(s *packedSamples) {
 	last := int32(0)
 	for _, n := range s.stacks {
 		d := n - last
-		p.uint(uint64(uint32(d<<1) ^ uint32(d>>31)))
+		p.Int(int64(d))
 		last = n
 	}
 	column := func(isThere bool, number func(s *Sample) uint64) {
 		for _, i := range s.order {
 			if isThere {
-				p.uint(number(&s.Samples[i]))
+				p.Uint(number(&s.Samples[i]))
 			}
 		}
 	}

@@ -10,13 +10,10 @@ package flamepage
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"compress/flate"
 	_ "embed"
 	"html/template"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/look"
@@ -130,18 +127,14 @@ type source struct {
 // sources is the source, which is unpacked where a page is written, not at the start of every
 // command.
 var sources = sync.OnceValue(func() *source {
-	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	files, err := look.Unpack(packed)
 	if err != nil {
 		panic("flamepage: " + err.Error()) // a test reads it
 	}
-	files := strings.Split(string(text), separator)
 	return &source{
 		parts: template.Must(template.New("page").Parse(files[0])), style: look.Style + files[1], script: look.Script + files[2],
 	}
 })
-
-// separator stands between the parts in packed: layout, style and script.
-const separator = "\x00"
 
 // Sources are the script and the style of every page, for the policy of one that shows
 // pages in a frame.

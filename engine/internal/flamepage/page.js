@@ -608,8 +608,7 @@ const run = (data) => {
   const wait = one('#wait');
   wait.hidden = false;
   try {
-    const data = await readData(one('#data').textContent);
-    one('#data').remove();
+    const data = readData(await packedColumns());
     if (data.events.length > 0) {
       run(data);
     } else {

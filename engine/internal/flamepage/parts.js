@@ -2,20 +2,6 @@
 
 // The parts of the page beside the graphs: the range of time, the table, the list of threads.
 
-const one = (selector) => document.querySelector(selector);
-const every = (selector) => Array.from(document.querySelectorAll(selector));
-
-const element = (name, text, className) => {
-  const e = document.createElement(name);
-  if (text !== undefined) {
-    e.textContent = text; // names are whatever a recording has
-  }
-  if (className) {
-    e.className = className;
-  }
-  return e;
-};
-
 const numberScales = {
   nanoseconds: [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs'], [1, ' ns']],
   bytes: [[2 ** 30, ' GiB'], [2 ** 20, ' MiB'], [2 ** 10, ' KiB'], [1, ' B']],

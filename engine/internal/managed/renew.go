@@ -18,10 +18,11 @@ func (x *Process) MayHaveFrames() bool {
 	return len(x.recognised(func(d *sdk.RuntimeDescription) bool { return !d.ThreadsOnly })) > 0
 }
 
-// Names returns the names of the runtimes that may know code or frames, and that modules have.
-func Names(runtimes []Runtime, modules []*code.Module) (names []string) {
+// Names returns the names of the runtimes that may know code or frames, and that modules have. With
+// threads, it returns those that know threads alone, too.
+func Names(runtimes []Runtime, modules []*code.Module, threads bool) (names []string) {
 	for _, found := range recognise(runtimes, modules) {
-		if d := found.runtime.Description(); !d.ThreadsOnly && !slices.Contains(names, d.Name) {
+		if d := found.runtime.Description(); (threads || !d.ThreadsOnly) && !slices.Contains(names, d.Name) {
 			names = append(names, d.Name)
 		}
 	}
@@ -30,7 +31,7 @@ func Names(runtimes []Runtime, modules []*code.Module) (names []string) {
 
 // Names returns the names of the runtimes that may know code or frames of the process. Only data of the
 // modules' files is looked at.
-func (x *Process) Names() []string { return Names(x.runtimes(), x.process.Loaded()) }
+func (x *Process) Names() []string { return Names(x.runtimes(), x.process.Loaded(), false) }
 
 // Renew is called after the walk.Process's own Renew. Runtimes are opened again where the process has
 // other threads than they were opened for, or where isDue; else only findings in memory are forgotten. No call

@@ -166,7 +166,10 @@ func isPacked(f *os.File) bool {
 }
 
 // Head returns the first bytes, at most 64, that the regular file at a path unpacks to.
-func Head(path string) ([]byte, error) {
+func Head(path string) ([]byte, error) { return HeadOf(path, 64) }
+
+// HeadOf returns the first bytes, at most n, that the regular file at a path unpacks to. n is at most 4096.
+func HeadOf(path string, n int) ([]byte, error) {
 	f, err := open(path)
 	if err != nil {
 		return nil, err
@@ -177,7 +180,7 @@ func Head(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	head, err := r.Peek(64)
+	head, err := r.Peek(n)
 	if err != nil && !errors.Is(err, io.EOF) && len(head) == 0 {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -17,7 +17,7 @@ const version = 1
 
 // Task is a command with its options.
 type Task struct {
-	// Kind is the command: stack, profile or snapshot.
+	// Kind is the command: stack, profile, snapshot or compare.
 	Kind string `json:"kind"`
 	// Options are the message of servicepb for the kind, as JSON with sorted fields.
 	Options json.RawMessage `json:"options"`

@@ -21,6 +21,7 @@ type Job struct {
 	Stack     *Stack     `json:",omitempty"`
 	Profile   *Profile   `json:",omitempty"`
 	Snapshot  *Snapshot  `json:",omitempty"`
+	Compare   *Compare   `json:",omitempty"`
 	Symbolize *Symbolize `json:",omitempty"`
 	Identify  *Identify  `json:",omitempty"`
 	Evaluate  *Evaluate  `json:",omitempty"`
@@ -38,6 +39,8 @@ func (j *Job) Name() string {
 		return "profile"
 	case j.Snapshot != nil:
 		return "snapshot"
+	case j.Compare != nil:
+		return "compare"
 	case j.Symbolize != nil:
 		return "symbolize"
 	case j.Evaluate != nil:
@@ -60,6 +63,8 @@ func (j *Job) Options() proto.Message {
 		return j.Profile.ProfileOptions
 	case j.Snapshot != nil:
 		return j.Snapshot.SnapshotOptions
+	case j.Compare != nil:
+		return j.Compare.CompareOptions
 	}
 	return nil
 }
@@ -130,6 +135,8 @@ func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 		return j.Profile.run(ctx, r)
 	case j.Snapshot != nil:
 		return j.Snapshot.run(ctx, r)
+	case j.Compare != nil:
+		return j.Compare.run(ctx, r)
 	case j.Symbolize != nil:
 		return j.Symbolize.run(r)
 	case j.Identify != nil:

@@ -112,6 +112,7 @@ func (s *Stack) limits() trace.ValueLimits {
 // Engine returns the options of an engine with changes that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.frames(), s.NoInlines, s.Registers, int(s.GetSource())
+	o.Goroutines = s.GetGoroutines()
 	if s.readsOwnSource() {
 		o.SourceLines, o.LocalSource = 1, true
 	}

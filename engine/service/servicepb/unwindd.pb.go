@@ -2004,6 +2004,59 @@ func (x *SnapshotOptions) GetFiles() bool {
 	return false
 }
 
+// CompareOptions are flags of `unwindd compare`, of a job of a fleet whose report is a part of a comparison.
+type CompareOptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`   // of the target, in the comparison
+	Label         []string               `protobuf:"bytes,2,rep,name=label,proto3" json:"label,omitempty"` // NAME=REGEX, as of the flag --label
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareOptions) Reset() {
+	*x = CompareOptions{}
+	mi := &file_unwindd_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareOptions) ProtoMessage() {}
+
+func (x *CompareOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareOptions.ProtoReflect.Descriptor instead.
+func (*CompareOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CompareOptions) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CompareOptions) GetLabel() []string {
+	if x != nil {
+		return x.Label
+	}
+	return nil
+}
+
 type SnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Part:
@@ -2017,7 +2070,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2082,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2095,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{20}
+	return file_unwindd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SnapshotRequest) GetPart() isSnapshotRequest_Part {
@@ -2117,7 +2170,7 @@ type EvaluateOptions struct {
 
 func (x *EvaluateOptions) Reset() {
 	*x = EvaluateOptions{}
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2182,7 @@ func (x *EvaluateOptions) String() string {
 func (*EvaluateOptions) ProtoMessage() {}
 
 func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2195,7 @@ func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateOptions.ProtoReflect.Descriptor instead.
 func (*EvaluateOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{21}
+	return file_unwindd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EvaluateOptions) GetName() string {
@@ -2312,7 +2365,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2377,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2390,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{22}
+	return file_unwindd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EvaluateRequest) GetPart() isEvaluateRequest_Part {
@@ -2395,7 +2448,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2460,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2473,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{23}
+	return file_unwindd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Report) GetPart() isReport_Part {
@@ -2477,7 +2530,7 @@ type ReportEnd struct {
 
 func (x *ReportEnd) Reset() {
 	*x = ReportEnd{}
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2542,7 @@ func (x *ReportEnd) String() string {
 func (*ReportEnd) ProtoMessage() {}
 
 func (x *ReportEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2555,7 @@ func (x *ReportEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportEnd.ProtoReflect.Descriptor instead.
 func (*ReportEnd) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{24}
+	return file_unwindd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportEnd) GetUnwalked() string {
@@ -2547,7 +2600,7 @@ type SymbolizeRequest struct {
 
 func (x *SymbolizeRequest) Reset() {
 	*x = SymbolizeRequest{}
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2612,7 @@ func (x *SymbolizeRequest) String() string {
 func (*SymbolizeRequest) ProtoMessage() {}
 
 func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2625,7 @@ func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{25}
+	return file_unwindd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SymbolizeRequest) GetBuildId() []byte {
@@ -2613,7 +2666,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2678,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2691,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{26}
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -2660,7 +2713,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2725,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2738,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -2718,7 +2771,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2783,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2796,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -2815,7 +2868,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +2880,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +2893,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -2893,7 +2946,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +2958,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +2971,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -2936,7 +2989,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2948,7 +3001,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2961,7 +3014,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 type FindObjectsRequest struct {
@@ -2973,7 +3026,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3038,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3051,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3018,7 +3071,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3083,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3096,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3064,7 +3117,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3129,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3142,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3282,7 +3335,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04part\";\n" +
 	"\x0fSnapshotOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05files\x18\x02 \x01(\bR\x05files\"h\n" +
+	"\x05files\x18\x02 \x01(\bR\x05files\":\n" +
+	"\x0eCompareOptions\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05label\x18\x02 \x03(\tR\x05label\"h\n" +
 	"\x0fSnapshotRequest\x127\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1b.unwindd.v1.SnapshotOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
@@ -3390,7 +3446,7 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_unwindd_proto_goTypes = []any{
 	(FileQuestion_Kind)(0),       // 0: unwindd.v1.FileQuestion.Kind
 	(MemoryAnswer_Kind)(0),       // 1: unwindd.v1.MemoryAnswer.Kind
@@ -3414,21 +3470,22 @@ var file_unwindd_proto_goTypes = []any{
 	(*ProfileOptions)(nil),       // 19: unwindd.v1.ProfileOptions
 	(*ProfileRequest)(nil),       // 20: unwindd.v1.ProfileRequest
 	(*SnapshotOptions)(nil),      // 21: unwindd.v1.SnapshotOptions
-	(*SnapshotRequest)(nil),      // 22: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),      // 23: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),      // 24: unwindd.v1.EvaluateRequest
-	(*Report)(nil),               // 25: unwindd.v1.Report
-	(*ReportEnd)(nil),            // 26: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),     // 27: unwindd.v1.SymbolizeRequest
-	(*SymbolizeResponse)(nil),    // 28: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),    // 29: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),      // 30: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),     // 31: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),    // 32: unwindd.v1.PutObjectResponse
-	(*ArchitecturesRequest)(nil), // 33: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),   // 34: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),  // 35: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),          // 36: unwindd.v1.ObjectFiles
+	(*CompareOptions)(nil),       // 22: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),      // 23: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),      // 24: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),      // 25: unwindd.v1.EvaluateRequest
+	(*Report)(nil),               // 26: unwindd.v1.Report
+	(*ReportEnd)(nil),            // 27: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),     // 28: unwindd.v1.SymbolizeRequest
+	(*SymbolizeResponse)(nil),    // 29: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),    // 30: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),      // 31: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),     // 32: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),    // 33: unwindd.v1.PutObjectResponse
+	(*ArchitecturesRequest)(nil), // 34: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),   // 35: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),  // 36: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),          // 37: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
@@ -3436,7 +3493,7 @@ var file_unwindd_proto_depIdxs = []int32{
 	4,  // 2: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
 	12, // 3: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
 	7,  // 4: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	26, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	27, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
 	8,  // 6: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
 	9,  // 7: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
 	10, // 8: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
@@ -3453,29 +3510,29 @@ var file_unwindd_proto_depIdxs = []int32{
 	17, // 19: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
 	19, // 20: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
 	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	23, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	26, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	29, // 24: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	30, // 25: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	36, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	24, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	27, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	30, // 24: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	31, // 25: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	37, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
 	3,  // 27: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
 	5,  // 28: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
 	20, // 29: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	22, // 30: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	24, // 31: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	27, // 32: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	31, // 33: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	33, // 34: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	34, // 35: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	25, // 36: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	23, // 30: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	25, // 31: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	28, // 32: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	32, // 33: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	34, // 34: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	35, // 35: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	26, // 36: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
 	6,  // 37: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	25, // 38: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	25, // 39: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	25, // 40: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	28, // 41: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	32, // 42: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	25, // 43: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	35, // 44: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	26, // 38: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	26, // 39: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	26, // 40: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	29, // 41: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	33, // 42: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	26, // 43: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	36, // 44: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
 	36, // [36:45] is the sub-list for method output_type
 	27, // [27:36] is the sub-list for method input_type
 	27, // [27:27] is the sub-list for extension type_name
@@ -3521,20 +3578,20 @@ func file_unwindd_proto_init() {
 		(*ProfileRequest_Options)(nil),
 		(*ProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[20].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{
 		(*SnapshotRequest_Options)(nil),
 		(*SnapshotRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
 		(*EvaluateRequest_Options)(nil),
 		(*EvaluateRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[29].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[30].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -3544,7 +3601,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

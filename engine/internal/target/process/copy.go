@@ -46,6 +46,7 @@ type copied struct {
 	wanted      func(id int, state byte) bool // as of tracer
 	whileStill  func() error                  // called once the threads are copied, before they go on; nil: nothing is
 	opened      *Target                       // by whileStill
+	member      *Member                       // of processes that are stopped together; nil: it is by itself
 	stoppedAt   time.Time
 	stopped     time.Duration // from the first thread's stop to the last one's release
 	longest     time.Duration // the longest stop of one thread
@@ -239,6 +240,7 @@ func (c *copied) trace(isLost func(*mapping) bool) error {
 		if err := t.stop(); err != nil {
 			return err
 		}
+		c.member.isStopped()
 		if err := c.copyThreads(t, isLost); err != nil || c.whileStill == nil {
 			return err
 		}

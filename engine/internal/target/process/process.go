@@ -33,6 +33,8 @@ type Options struct {
 	// Look is called with the target while the threads stand still. Memory that it reads is a part of
 	// the target. nil: the threads go on once they are copied.
 	Look func(t *Target)
+	// Member is its part where several processes are stopped together; nil: it is by itself.
+	Member *Member
 }
 
 // Target is the copy of a live process. It implements target.Target. Except for Close it may be
@@ -129,6 +131,8 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 		return nil, nil, o.status.deny(pid, err)
 	}
 	c.findRegistered(o)
+	c.member = options.Member
+	c.member.isPrepared()
 	if options.Look != nil {
 		c.whileStill = func() error { return c.look(o, options) }
 	}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package comparepage
+
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/engine/internal/look/looktest"
+)
+
+// TestPagesArePacked: page.packed has the files of the page as they are.
+func TestPagesArePacked(t *testing.T) {
+	looktest.Packed(t, &packed, []string{"page.html"}, []string{"page.css"},
+		[]string{"../look/data.js", "../look/dom.js", "data.js", "find.js", "list.js", "tree.js", "parts.js", "page.js"})
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/unwindd/unwindd/engine"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// Compare asks for a part of a comparison: the stacks of one target, or of those in an archive, as they are
+// compared with others later.
+type Compare struct {
+	*pb.CompareOptions `json:"options"`
+}
+
+// NewCompare returns a Compare of a target of a name, whose labels are made by rules, NAME=REGEX.
+func NewCompare(name string, labels []string) Compare {
+	return Compare{&pb.CompareOptions{Name: name, Label: labels}}
+}
+
+// maxLabelRules bounds the rules of labels.
+const maxLabelRules = 64
+
+// Check refuses options that have no meaning.
+func (c *Compare) Check() error {
+	_, err := c.rules()
+	return err
+}
+
+func (c *Compare) rules() (list []engine.LabelRule, err error) {
+	if len(c.Label) > maxLabelRules {
+		return nil, wrong("%d rules of labels, expected at most %d", len(c.Label), maxLabelRules)
+	}
+	for _, text := range c.Label {
+		rule, err := engine.ParseLabelRule(text)
+		if err != nil {
+			return nil, wrong("--label %s: %v", text, err)
+		}
+		list = append(list, rule)
+	}
+	return list, nil
+}
+
+// run writes the part. A target that cannot be read is in it with the reason.
+func (c *Compare) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	rules, err := c.rules()
+	if err != nil {
+		return o, err
+	}
+	e, err := r.Tools.Engine.With(r.Tools.Options)
+	if err != nil {
+		return o, err
+	}
+	defer e.Close()
+	comparer := e.NewComparer(engine.CompareOptions{Labels: rules})
+	var leftOut atomic.Int64
+	if err := comparer.AddFile(ctx, r.Input, r.Name, func(error) { leftOut.Add(1) }); err != nil {
+		return o, err
+	}
+	if n := leftOut.Load(); n > 0 {
+		o.Problems = append(o.Problems, fmt.Sprintf("%s: %d of its members are no targets", r.Name, n))
+	}
+	return o, comparer.WritePart(r.Report)
+}
