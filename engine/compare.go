@@ -142,7 +142,7 @@ func (c *Comparer) WritePart(w io.Writer) error {
 }
 
 // Comparison returns the comparison of all targets that were added.
-func (c *Comparer) Comparison() *trace.Comparison { return c.merged().Result() }
+func (c *Comparer) Comparison() *trace.Comparison { return resultOf(c.merged()) }
 
 // merged returns all that was added, as far as no goroutine adds to it.
 func (c *Comparer) merged() *comparison.Part {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/compared"
 	"github.com/unwindd/unwindd/engine/internal/comparison"
+	"github.com/unwindd/unwindd/engine/internal/flightrecorder"
 	"github.com/unwindd/unwindd/engine/internal/label"
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
@@ -68,7 +69,7 @@ func (c *Comparer) isText(path string) (bool, error) {
 	if err != nil {
 		return false, nil // opening it as a target says why
 	}
-	return isJSON(head) || comparison.IsPart(head), nil
+	return isJSON(head) || comparison.IsPart(head) || flightrecorder.Accepts(head), nil
 }
 
 func isJSON(head []byte) bool {
@@ -89,6 +90,9 @@ func (c *Comparer) addText(w *comparer, path string) error {
 	data := in.Mapping.Data()
 	if comparison.IsPart(data) {
 		return c.addPart(w, bytes.NewReader(data), path)
+	}
+	if isNote, err := c.addNote(w, data, path); isNote {
+		return err
 	}
 	return c.addJSON(w, &jsontext.Reader{Data: data}, path)
 }

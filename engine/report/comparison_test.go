@@ -253,8 +253,8 @@ func TestSignaturesOfClassesSayWhatTheyAreMadeOf(t *testing.T) {
 	got := manyKinds().written(t, (*Comparison).WriteSignatures)
 	got = regexp.MustCompile(`unwindd-class-1:[0-9a-f]{16}`).ReplaceAllString(got, "SIGNATURE")
 	const want = `    1  SIGNATURE  rank 3: the main thread: abort | handler | run | main
-    1  SIGNATURE  rank 6: the main thread: wait | run
     1  SIGNATURE  rank 5: without thread io#: epoll_wait | io_loop | clone3
+    1  SIGNATURE  rank 6: the main thread: wait | run
     1  SIGNATURE  rank 4: the main thread: wait | run | main
     2  SIGNATURE  ranks 8-9: not read: not an ELF core: the file is empty: expected at least 64 bytes
   391  SIGNATURE  ranks 10-400: 2 stacks

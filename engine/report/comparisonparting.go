@@ -100,7 +100,7 @@ func (t *comparisonText) partingThread(number int) *trace.ClassThread {
 	return nil
 }
 
-// threadMarks say whether a thread of a class crashed, moves or stands still, and whether its stack is cut.
+// threadMarks are words for a thread of a class that crashed, moves or stands still, or whose stack is cut.
 func threadMarks(th *trace.ClassThread) string {
 	var marks []string
 	if th.Crashed {

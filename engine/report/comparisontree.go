@@ -12,8 +12,8 @@ import (
 // branches is the tree of a comparison by functions, with frames without a branch in one: a chain.
 type branches struct {
 	nodes []trace.CallNode
-	// first and list have the children of a node n: list[first[n+1]:first[n+2]]. Those of -1 are
-	// the outermost frames.
+	// first and list have the children of a node n: list[first[n+1]:first[n+2]]. The outermost
+	// frames are the children of -1.
 	first, list []int32
 	// isShown has, by node, whether it or one further in is not in all classes.
 	isShown []bool

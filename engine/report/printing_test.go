@@ -150,6 +150,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
 			"folded.go": "names that were escaped once, each of which is in many lines", "pprofwrite.go": "bytes", "httpguard.go": "pages",
 			"profilepages.go": "pages", "profilediffwrite.go": "names that were escaped once, and bytes", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes", "markdown.go": "what the printer wrote, which TestMarkdownIsInert looks at",
+			"comparisonmarkdown.go": "what the printer wrote, which TestMarkdownOfComparisonsIsInert looks at", "comparisonstacks.go": "bytes",
 		},
 		"engine/symbolize": {
 			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",

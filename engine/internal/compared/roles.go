@@ -29,6 +29,8 @@ var mainNames = map[string]bool{"MainThread": true, "main": true}
 // starters are functions by which libraries and language runtimes start threads, beside those that a
 // signature leaves out.
 var starters = map[string]bool{
+	// the C library, by other names than signatures know
+	"clone": true,
 	// CPython
 	"pythread_wrapper": true, "thread_run": true, "t_bootstrap": true, "bootstrap": true, "Thread._bootstrap": true, "Thread._bootstrap_inner": true, "Thread.run": true,
 	"_bootstrap": true, "_bootstrap_inner": true, "method_vectorcall": true, "_PyVectorcall_Call": true, "PyObject_Call": true, "_PyObject_Call": true, "_PyFunction_Vectorcall": true, "PyEval_CallObjectWithKeywords": true,

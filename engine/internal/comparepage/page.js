@@ -62,7 +62,7 @@ const run = (data) => {
     e.classList.toggle('guess', (data.frames.flags[f] & GUESS) > 0);
     const name = element('span', undefined, 'name');
     if (row.inside > 0) {
-      const chain = element('span', row.inside > 1 ? `${words.nodeName(row.first)} › ${row.inside - 1} more ›` : `${words.nodeName(row.first)} ›`, 'chain');
+      const chain = element('span', row.inside > 1 ? `${words.nodeName(row.first)} › ${words.numberOf(row.inside - 1)} more ›` : `${words.nodeName(row.first)} ›`, 'chain');
       name.append(chain);
     }
     name.append(element('span', words.shortOf(f), 'n'));
@@ -416,7 +416,11 @@ const run = (data) => {
     put('find', state.find, state.find);
     put('label', state.label >= 0 && state.value, (labels[state.label] || {}).name);
     put('value', state.label >= 0 && state.value, state.value);
-    history.replaceState(null, '', link.size > 0 ? `#${link}` : location.pathname + location.search);
+    try {
+      history.replaceState(null, '', `#${link}`);
+    } catch (error) {
+      // A page in a frame has no address of its own.
+    }
   };
   const restore = () => {
     const link = new URLSearchParams(location.hash.slice(1)), numberAt = (name, most) => Number(link.get(name)) >= 1 && Number(link.get(name)) <= most ? Math.floor(Number(link.get(name))) : 0;

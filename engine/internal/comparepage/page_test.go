@@ -88,7 +88,7 @@ const titles = `document.querySelector('#classestitle').innerText + '; ' + docum
 func TestTheOutlierIsTheFirstRow(t *testing.T) {
 	b := browse(t, job(10000, 30))
 	b.expect("titles", titles, "4 classes, 1 not read; 10,000 targets")
-	b.expect("the first class", textOf("#classes li"), "1 1 target rank 5000, host node0625, local_rank 0 SIGSEGV: null pointer: reads 0x18 the main thread parts from the others in step here: backward others, 9,996 targets: all_reduce others, 1 target: next_batch")
+	b.expect("the first class", textOf("#classes li"), "1 1 target rank 5000, host node0625, local_rank 0 SIGSEGV: null pointer: reads 0x18 the main thread parts from the others in step here: backward › 1 more › memcpy (crashed) others, 9,996 targets: all_reduce › 2 more › poll others, 1 target: next_batch › 1 more › __read")
 	b.expect("the tree opens where classes part", rowsOf("#tree"), strings.Join([]string{
 		"▾ _start › 4 more › step 9,998", "backward › 1 more › memcpy 1 1", "next_batch › 1 more › __read 2 1", "all_reduce › 2 more › poll 3 5 9,996", "▸ clone3 › start_thread 9,998",
 	}, "\n"))
@@ -298,7 +298,7 @@ func TestThreadsAreComparedInTheirWords(t *testing.T) {
 	p.Add(target)
 	b := browse(t, p.Result())
 	b.expect("titles", `document.title + '; ' + `+titles, "100 threads in 2 classes; 2 classes; 100 threads")
-	b.expect("the first class", textOf("#classes li"), "1 1 thread thread 5042 thread worker parts from the others in worker here: handle others, 99 threads: pthread_cond_wait")
+	b.expect("the first class", textOf("#classes li"), "1 1 thread thread 5042 thread worker parts from the others in worker here: handle › lock others, 99 threads: pthread_cond_wait")
 	b.expect("the facts", textOf("header dl"), "different stacks 2")
 	b.Click("#classes li button")
 	b.Click("#list .row")

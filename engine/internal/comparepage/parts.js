@@ -55,9 +55,27 @@ const makeWords = (data) => {
   const momentOf = (m) => new Date(m / 1000).toISOString().replace('T', ' ').replace('Z', ' UTC');
   const nodeName = (node) => shortOf(data.functions.frame[node]);
   const largest = classes.reduce((most, c) => c.unread ? most : Math.max(most, c.size), 0);
+  // pathTo are the calls from a node to one that it leads to, and onlyPath the ones that it alone leads to, in short.
+  const { parent, end, ends } = data.functions;
+  const pathTo = (first, last) => {
+    let inside = 0;
+    for (let node = last; node > first; node = parent[node]) {
+      inside++;
+    }
+    return nodeName(first) + (inside > 1 ? ` › ${numberOf(inside - 1)} more` : '') + (inside > 0 ? ` › ${nodeName(last)}` : '');
+  };
+  const onlyPath = (first) => {
+    let last = first;
+    while (ends[last] === 0 && last + 1 < end[last] && end[last + 1] === end[last]) {
+      last++;
+    }
+    return pathTo(first, last);
+  };
+  // doingOf says what a thread does beside standing in a frame.
+  const doingOf = (flags) => [flags & CRASHED ? 'crashed' : '', flags & MOVES ? 'moves on' : flags & STILL ? 'stands still' : ''].filter(Boolean).join(', ');
   const roleOf = (role) => role === 'main' ? 'the main thread' : /^(wave|goroutine) of /.test(role) ? role : `thread ${role}`;
   const isRest = (c) => c.unread === '' && c.parting === null && c.size === largest;
-  return { numberOf, plural, word, targetsText, order, shortOf, placeOf, kindOf, ofTarget, nameOf, ofClass, momentOf, nodeName, roleOf, rest: classes.findLastIndex(isRest) };
+  return { numberOf, plural, word, targetsText, order, shortOf, placeOf, kindOf, ofTarget, nameOf, ofClass, momentOf, nodeName, pathTo, onlyPath, doingOf, roleOf, rest: classes.findLastIndex(isRest) };
 };
 
 // badge is the number of a class, in its colour.
@@ -68,17 +86,26 @@ const badge = (c, rest) => {
 };
 
 // partingLines say where a class parts from the others, in the words of the text form.
-const partingLines = (words, { role, last, here, there, missing, more }) => {
+const partingLines = (data, words, c) => {
+  const { role, node, last, here, there, missing, more } = c.parting, { threads, texts } = data;
   const line = (className, ...parts) => {
     const e = element('span', undefined, `line ${className}`);
     e.append(...parts);
     return e;
   };
-  const name = (node, none) => node > 0 ? element('span', words.nodeName(node), 'n') : element('span', none, 'f');
-  const lines = [line('', `${words.roleOf(role)} parts from the others `, ...(last > 0 ? ['in ', name(last, '')] : ['at the outermost frame']))];
-  lines.push(line('here', 'here: ', name(missing ? 0 : here, missing ? 'none goes on as these do' : 'ends there')));
+  const name = (text) => element('span', text, 'n'), none = (text) => element('span', text, 'f');
+  const lines = [line('', `${words.roleOf(role)} parts from the others `, ...(last > 0 ? ['in ', name(words.nodeName(last))] : ['at the outermost frame']))];
+  const own = line('here', 'here: ', here > 0 ? name(words.pathTo(here, node)) : none(missing ? 'none goes on as these do' : 'ends there'));
+  for (let t = threads.from[c.i]; t < threads.from[c.i + 1] && !missing; t++) {
+    const doing = threads.node[t] === node && texts[threads.role[t]] === role ? words.doingOf(threads.flags[t]) : '';
+    if (doing) {
+      own.append(` (${doing})`);
+      break;
+    }
+  }
+  lines.push(own);
   there.slice(0, 3).forEach((branch) => {
-    lines.push(line('there', `others, ${words.targetsText(branch.targets)}: `, name(branch.node, 'end there')));
+    lines.push(line('there', `others, ${words.targetsText(branch.targets)}: `, branch.node > 0 ? name(words.onlyPath(branch.node)) : none('end there')));
   });
   const left = more + Math.max(there.length - 3, 0);
   if (left > 0) {
@@ -120,7 +147,7 @@ const card = (data, words, c, shown) => {
     button.append(element('span', `not read: ${c.unread}`, 'line w'));
   }
   if (c.parting) {
-    button.append(...partingLines(words, c.parting));
+    button.append(...partingLines(data, words, c));
   } else if (c.isUsual) {
     button.append(element('span', 'most others have its stacks too', 'line f'));
   }
@@ -209,7 +236,7 @@ const makeReport = (data, words, holder, i, choose) => {
   holder.append(...targets.problems[i].map((problem) => element('span', `${c.unread ? 'not read' : 'problem'}: ${problem}`, 'line w')));
   if (c.parting) {
     const box = element('div', undefined, 'parts');
-    box.append(...partingLines(words, c.parting));
+    box.append(...partingLines(data, words, c));
     holder.append(box);
   }
   const body = element('div');

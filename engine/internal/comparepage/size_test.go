@@ -102,6 +102,40 @@ func TestCutStacksAreShownAsCut(t *testing.T) {
 	b.quiet()
 }
 
+// TestVeryDeepStacksAreShown in a tree and in a report, in pieces.
+func TestVeryDeepStacksAreShown(t *testing.T) {
+	p := comparison.New(false)
+	for i := range 3 {
+		var stack strings.Builder
+		for k := range 20_000 {
+			fmt.Fprintf(&stack, "f%d@%d;", k%1000, k)
+		}
+		p.Add(rank(i, stack.String()+fmt.Sprintf("last%d", i/2), nil))
+	}
+	b := browse(t, p.Result())
+	b.expect("the tree", rowsOf("#tree"), "▾ f0 › 19,998 more › f999 3\nlast1 1 1\nlast0 2 2")
+	b.Click("#list .row")
+	b.expect("frames that exist", `document.querySelectorAll('#report li').length`, "201")
+	b.expect("more of them", textOf("#report li:last-child"), "200 more of 19,801")
+	b.Click("#report li:last-child button")
+	b.expect("frames that exist then", `document.querySelectorAll('#report li').length`, "401")
+	b.Eval(new(any), `document.querySelector('[data-view=tree]').click()`)
+	b.Press("c")
+	b.Eval(new(any), `document.querySelector('#tree').focus()`)
+	b.Press("Home", " ", "End")
+	b.expect("all calls, unfolded", `document.querySelectorAll('#tree .row').length < 100 && document.querySelector('#tree-at .n').innerText`, "last0")
+	b.quiet()
+}
+
+// TestDamagedPagesHaveTheText where the data cannot be read.
+func TestDamagedPagesHaveTheText(t *testing.T) {
+	page := pageOf(t, equal(10, 4), ordinary, maxPage)
+	before, data, _ := strings.Cut(page, `id="data">`)
+	b := browsePage(t, before+`id="data">`+data[40:])
+	b.expect("what is said", `document.querySelector('#wait').innerText.startsWith('This browser cannot read the stacks')`, "true")
+	b.expect("the text", `document.querySelector('#text').getClientRects().length + ' ' + document.querySelector('#app').hidden`, "1 true")
+}
+
 // TestSizes writes how large pages of 10,000 targets with 30 threads are, and how fast they open.
 func TestSizes(t *testing.T) {
 	oracle.All(t)

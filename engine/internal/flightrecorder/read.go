@@ -41,11 +41,14 @@ var ErrPickle = errors.New("a flight recorder's dump as a pickle of Python, whic
 // The members that only a dump has.
 var ownMembers = [][]byte{[]byte(`"pg_config"`), []byte(`"pg_status"`), []byte(`"nccl_comm_state"`), []byte(`"profiling_name"`), []byte(`"comm_lib_version"`)}
 
+// pickledMembers are names at the begin of a pickle.
+var pickledMembers = [][]byte{[]byte("version"), []byte("entries"), []byte("pg_config"), []byte("pg_status"), []byte("nccl_comm_state"), []byte("comm_lib_version")}
+
 // Accepts reports whether a file that begins with data is a dump: JSON, or a pickle, for which Read has a good error.
 func Accepts(data []byte) bool {
 	data = data[:min(len(data), 64<<10)]
 	if isPickle(data) {
-		return bytes.Contains(data, []byte("pg_config")) || bytes.Contains(data, []byte("profiling_name"))
+		return slices.ContainsFunc(pickledMembers, func(name []byte) bool { return bytes.Contains(data, name) })
 	}
 	data = bytes.TrimLeft(data, " \t\r\n")
 	if !bytes.HasPrefix(data, []byte("{")) || bytes.Contains(data, []byte(`"traceEvents"`)) {

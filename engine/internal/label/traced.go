@@ -40,7 +40,7 @@ func DecodeTraced(data []byte) (*Traced, error) {
 // Process is a process to which labels are applied.
 type Process struct {
 	Host   string // "" where it is not known
-	PID    int64  // as it knows itself, in its own PID namespace; 0: it is not known
+	PID    int64  // 0: it is not known
 	Labels map[string]string
 }
 
