@@ -77,7 +77,7 @@ func (w *work) compareProcesses(pids []int, p planted, options ...string) (*answ
 	}
 	folder := filepath.Join(w.dir, "snapshots")
 	var out writer
-	took, err := w.measure(&out, "collect", "--pids", strings.Join(list, ","), "-o", folder, "--format", "json")
+	took, err := w.measure(&out, "collect", "--pids", strings.Join(list, ","), "-o", folder, "--format", "json", "--repeat", strconv.Itoa(max(w.moments, 1)), "--interval", "200ms")
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (w *work) compareProcesses(pids []int, p planted, options ...string) (*answ
 	if err := json.Unmarshal(out, &c); err != nil {
 		return nil, err
 	}
-	if len(c.Snapshots) != len(pids) {
+	if len(c.Snapshots) != len(pids)*max(w.moments, 1) {
 		return nil, fmt.Errorf("unwindd collect wrote %d snapshots of %d processes:\n%s", len(c.Snapshots), len(pids), out)
 	}
 	if err := unstopped(pids); err != nil {
