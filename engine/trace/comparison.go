@@ -11,7 +11,8 @@ type Comparison struct {
 	ByThread bool
 	// Targets are in the order of their labels and paths, numbers in them by their values.
 	Targets []ComparedTarget
-	// Classes are the classes of targets, the smallest first. Of equally large ones the first is the
+	// Classes are the classes of targets, the smallest first; of threads, those that no other thread has the role of
+	// are behind the others, and the largest is the last. Of equally large ones the first is the
 	// one whose rarest stack the fewest other targets have, or that has not a stack that almost all others have; then the
 	// one to which something happened; then the one that parts from the others the furthest out.
 	Classes []TargetClass

@@ -240,7 +240,7 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 	planted := map[string]int{}
 	for seed := range n {
 		j := newJob(seed)
-		want := newPlain(j.processes)
+		want := newPlain(j.processes, false)
 		have := j.result(false)
 		k := &check{T: t, seed: seed, want: want, have: have}
 		k.check()
@@ -250,7 +250,7 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 				t.Errorf("seed %d: %s of %v: the first class is %v", seed, j.plant, j.planted, have.Classes[0].Targets)
 			}
 		}
-		k.want, k.have = newPlain(j.threads()), j.result(true)
+		k.want, k.have = newPlain(j.threads(), true), j.result(true)
 		k.check()
 		whole := encoded(t, have)
 		for range 3 {

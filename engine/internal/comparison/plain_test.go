@@ -118,7 +118,7 @@ type plain struct {
 	classes []*plainClass
 }
 
-func newPlain(all []*plainProcess) *plain {
+func newPlain(all []*plainProcess, byThread bool) *plain {
 	p := &plain{all: all}
 	p.findBuilds()
 	byKey := map[string]*plainClass{}
@@ -150,6 +150,10 @@ func newPlain(all []*plainProcess) *plain {
 		return cmp.Or(a.size-b.size, a.others-b.others, a.failed-b.failed, a.depth-b.depth, a.first-b.first) < 0
 	})
 	p.classes[len(p.classes)-1].parting = nil
+	if byThread {
+		rest := p.classes[:len(p.classes)-1]
+		sort.SliceStable(rest, func(i, k int) bool { return orders[rest[i]].depth >= 0 && orders[rest[k]].depth < 0 })
+	}
 	return p
 }
 

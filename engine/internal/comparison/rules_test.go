@@ -389,12 +389,12 @@ func TestASingleTargetIsComparedByItsThreads(t *testing.T) {
 	if !c.ByThread || len(c.Targets) != 5 || len(c.Classes) != 3 {
 		t.Fatalf("%s", encoded(t, c))
 	}
-	want := []string{"1", "10", "2-3,11"}
+	want := []string{"10", "1", "2-3,11"} // no other is a main thread
 	for i := range c.Classes {
 		expect(t, c.Classes[i].Labels["thread"], want[i])
 		expect(t, c.Classes[i].Labels["rank"], "4")
 	}
-	expect(t, partingOf(c, 1), "w u: s>u t*3/3")
+	expect(t, partingOf(c, 0), "w u: s>u t*3/3")
 	expect(t, strings.Join(c.Problems, ";"), "job/rank4.snap: deadlock")
 	// So are those of several, where that is requested; facts are of the thread that crashed.
 	p := New(true)
