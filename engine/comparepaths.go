@@ -28,10 +28,7 @@ func (c *Comparer) addPath(ctx context.Context, w *comparer, path string) {
 		return
 	}
 	err := guarded(func() error {
-		if isText, err := c.isText(path); err != nil || isText {
-			if err != nil {
-				return err
-			}
+		if isText(path) {
 			return c.addText(w, path)
 		}
 		t, err := c.engine.openPath(path)
@@ -58,18 +55,15 @@ func (e *Engine) openPath(path string) (*Target, error) {
 	return e.Open(path)
 }
 
-// isText reports whether a file is JSON or a part: what AddReport reads. The error is that of a file that is
-// there and cannot be read.
-func (c *Comparer) isText(path string) (bool, error) {
+// isText reports whether a file is JSON, a part or a dump of a flight recorder, which are no targets. Of a file
+// that cannot be read opening it as a target says why.
+func isText(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return false, nil
+		return false
 	}
 	head, err := unpack.Head(path)
-	if err != nil {
-		return false, nil // opening it as a target says why
-	}
-	return isJSON(head) || comparison.IsPart(head) || flightrecorder.Accepts(head), nil
+	return err == nil && (isJSON(head) || comparison.IsPart(head) || flightrecorder.Accepts(head))
 }
 
 func isJSON(head []byte) bool {
