@@ -163,20 +163,42 @@ func (t *comparisonText) isUsual(number int) bool {
 	return !t.c.Classes[number].PartsAt.IsMissing && have > all/2
 }
 
+// roleStack is a stack of threads of a role.
+type roleStack struct {
+	role string
+	node int
+}
+
 // others is how many other targets were read, and how many of them have the stack at which a class parts.
 func (t *comparisonText) others(number int) (have, all int) {
-	p := t.c.Classes[number].PartsAt
+	if t.having == nil {
+		t.countHaving()
+	}
+	own, p := len(t.c.Classes[number].Targets), t.c.Classes[number].PartsAt
+	have = t.having[roleStack{p.Role, p.Node}]
+	if !p.IsMissing {
+		have -= own
+	}
+	return have, t.read - own
+}
+
+// countHaving counts the targets that have each stack.
+func (t *comparisonText) countHaving() {
+	t.having = map[roleStack]int{}
+	last := map[roleStack]int{} // the class that was counted last, from 1 on: one may have the stack twice, as where some of its threads move
 	for i := range t.c.Classes {
 		c := &t.c.Classes[i]
-		if i == number || c.Unread != "" {
+		if c.Unread != "" {
 			continue
 		}
-		all += len(c.Targets)
-		if slices.ContainsFunc(c.Threads, func(th trace.ClassThread) bool { return th.Role == p.Role && th.Node == p.Node }) {
-			have += len(c.Targets)
+		t.read += len(c.Targets)
+		for k := range c.Threads {
+			if s := (roleStack{c.Threads[k].Role, c.Threads[k].Node}); last[s] != i+1 {
+				last[s] = i + 1
+				t.having[s] += len(c.Targets)
+			}
 		}
 	}
-	return have, all
 }
 
 // elsewhere is how many other targets have neither the stack at which a class parts nor one of its branches. It is

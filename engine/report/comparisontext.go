@@ -38,6 +38,9 @@ type comparisonText struct {
 	// readable is the number of classes with stacks.
 	readable   int
 	hasMoments bool
+	// having counts the targets that have each stack, and read is how many targets were read; nil: that was not needed yet.
+	having map[roleStack]int
+	read   int
 }
 
 // subjectWords are the words for targets, or for threads.
