@@ -28,36 +28,49 @@ type Dump struct {
 	// or only some were dumped.
 	IsCut  bool    `json:"cut,omitempty"`
 	Groups []Group `json:"groups,omitempty"` // by name
+
+	// Texts are the texts of records as they are encoded.
+	Texts []string `json:"texts,omitempty"`
 }
 
 // Group is the operations of a process group.
 type Group struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Ranks are its members, ranks among all processes, in order; nil: they are not known.
-	Ranks []int64 `json:"ranks,omitempty"`
+	// Ranks are its members, ranks among all processes, in short: "0-5,7"; "": they are not known.
+	Ranks string `json:"ranks,omitempty"`
 	// Enqueued and Completed are the numbers of the last operation that was enqueued and that completed; 0: none.
 	Enqueued  int64 `json:"enqueued,omitempty"`
 	Completed int64 `json:"completed,omitempty"`
 	// Records are of operations that have not completed, and of the last ones that have, by their numbers.
-	Records []Record `json:"records,omitempty"`
+	Records []Record `json:"-"`
 	// Pairs are operations between two ranks that have not completed.
 	Pairs []Pair `json:"pairs,omitempty"`
+
+	// Encoded are Records as they are encoded.
+	Encoded []encodedRecord `json:"records,omitempty"`
 }
 
 // Record is a collective operation as one rank has it.
 type Record struct {
-	Sequence int64 `json:"sequence"`
+	Sequence int64
 	// Operation is its name: "nccl:all_reduce"; of several that were launched as one all names, " + " between them.
-	Operation string `json:"operation"`
+	Operation string
 	// Sizes describes its inputs and outputs: "4x3 Float -> 4x3 Float".
-	Sizes string `json:"sizes,omitempty"`
+	Sizes string
 	// Agreed is the part of the sizes that all ranks must have in common.
-	Agreed      string `json:"agreed,omitempty"`
-	IsCompleted bool   `json:"completed,omitempty"`
+	Agreed      string
+	IsCompleted bool
 	// Frames are where it was called, innermost first: "function file:line".
-	Frames []string `json:"frames,omitempty"`
+	Frames []string
 }
+
+// encodedRecord is a record as numbers: its own, 1 where it has completed, and its texts' in Dump.Texts: the operation, the
+// sizes, the common part, and the frames.
+type encodedRecord []int64
+
+// encodedTexts is how many numbers come before the frames.
+const encodedTexts = 5
 
 // Pair is an operation between two ranks.
 type Pair struct {
@@ -70,9 +83,34 @@ type Pair struct {
 	Frames []string `json:"frames,omitempty"`
 }
 
-// Encode returns a dump as JSON, for Decode. Equal dumps give equal bytes.
+// Encode returns a dump as JSON, for Decode. Equal dumps give equal bytes. Texts are in it once.
 func (d *Dump) Encode() []byte {
-	b, err := json.Marshal(d)
+	out := *d
+	out.Texts, out.Groups = nil, slices.Clone(d.Groups)
+	numbers := map[string]int64{}
+	number := func(text string) int64 {
+		n, ok := numbers[text]
+		if !ok {
+			n = int64(len(out.Texts))
+			numbers[text], out.Texts = n, append(out.Texts, text)
+		}
+		return n
+	}
+	for i := range out.Groups {
+		g := &out.Groups[i]
+		for k := range g.Records {
+			r := &g.Records[k]
+			e := encodedRecord{r.Sequence, 0, number(r.Operation), number(r.Sizes), number(r.Agreed)}
+			if r.IsCompleted {
+				e[1] = 1
+			}
+			for _, f := range r.Frames {
+				e = append(e, number(f))
+			}
+			g.Encoded = append(g.Encoded, e)
+		}
+	}
+	b, err := json.Marshal(&out)
 	if err != nil {
 		panic(err) // it has no types that JSON lacks
 	}
@@ -86,13 +124,36 @@ func Decode(data []byte) (*Dump, error) {
 		return nil, fmt.Errorf("a flight recorder's dump: %w", err)
 	}
 	for i := range d.Groups {
-		g := &d.Groups[i]
-		isOrdered := slices.IsSorted(g.Ranks) && slices.IsSortedFunc(g.Records, func(a, b Record) int { return int(min(max(a.Sequence-b.Sequence, -1), 1)) })
-		if !isOrdered || len(g.Ranks) > maxRanks || g.Enqueued > maxSequence || g.Completed > maxSequence || len(g.Records) > 0 && g.Records[len(g.Records)-1].Sequence > maxSequence {
+		if !d.decode(&d.Groups[i]) {
 			return nil, errors.New("a flight recorder's dump: its lists are not in order, or its numbers too large")
 		}
 	}
+	d.Texts = nil
 	return d, nil
+}
+
+// decode decodes the records of a group; false where something is wrong with it.
+func (d *Dump) decode(g *Group) bool {
+	if _, ok := ranksIn(g.Ranks); !ok || g.Enqueued > maxSequence || g.Completed > maxSequence {
+		return false
+	}
+	for _, e := range g.Encoded {
+		if len(e) < encodedTexts || e[0] > maxSequence || len(g.Records) > 0 && e[0] <= g.Records[len(g.Records)-1].Sequence {
+			return false
+		}
+		for _, n := range e[2:] {
+			if n < 0 || n >= int64(len(d.Texts)) {
+				return false
+			}
+		}
+		r := Record{Sequence: e[0], IsCompleted: e[1] != 0, Operation: d.Texts[e[2]], Sizes: d.Texts[e[3]], Agreed: d.Texts[e[4]]}
+		for _, n := range e[encodedTexts:] {
+			r.Frames = append(r.Frames, d.Texts[n])
+		}
+		g.Records = append(g.Records, r)
+	}
+	g.Encoded = nil
+	return true
 }
 
 // RankOf returns the rank in the name of a dump's file: PyTorch puts it behind a prefix that may be set, so it
@@ -114,13 +175,36 @@ func RankOf(path string) int64 {
 // that it is in.
 func (d *Dump) isMember(rank int64) bool {
 	for i := range d.Groups {
-		if g := &d.Groups[i]; g.Ranks != nil {
-			if _, ok := slices.BinarySearch(g.Ranks, rank); !ok {
+		if g := &d.Groups[i]; g.Ranks != "" {
+			ranks, _ := ranksIn(g.Ranks)
+			if _, ok := slices.BinarySearch(ranks, rank); !ok {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// ranksIn reads ranks in short; ok is false where they are not in order, or too many.
+func ranksIn(text string) (ranks []int64, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.ParseUint(from, 10, 31)
+		last, e := strconv.ParseUint(to, 10, 31)
+		if err != nil || e != nil || last < first || last >= maxRanks || len(ranks) > 0 && int64(first) <= ranks[len(ranks)-1] { //nolint:gosec // of 31 bits
+			return nil, false
+		}
+		for n := first; n <= last; n++ {
+			ranks = append(ranks, int64(n)) //nolint:gosec // of 31 bits
+		}
+	}
+	return ranks, true
 }
 
 // short writes ranks in short: "0-5,7". They are in order.

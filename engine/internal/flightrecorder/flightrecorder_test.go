@@ -245,7 +245,10 @@ func TestOtherJSONIsNoDump(t *testing.T) {
 }
 
 func TestDamagedEncodingsAreErrors(t *testing.T) {
-	for _, text := range []string{"", "[]", `{"groups":[{"name":"0","ranks":[2,1]}]}`, `{"groups":[{"name":"0","enqueued":9007199254740993}]}`} {
+	for _, text := range []string{"", "[]", `{"groups":[{"name":"0","ranks":[2,1]}]}`, `{"groups":[{"name":"0","enqueued":9007199254740993}]}`,
+		`{"groups":[{"name":"0","ranks":"2,1"}]}`, `{"groups":[{"name":"0","ranks":"0-9999999999"}]}`, `{"groups":[{"name":"0","ranks":"1-x"}]}`,
+		`{"groups":[{"name":"0","records":[[1,0,0,0]]}],"texts":["x"]}`, `{"groups":[{"name":"0","records":[[1,0,0,0,1]]}],"texts":["x"]}`,
+		`{"groups":[{"name":"0","records":[[2,0,0,0,0],[1,0,0,0,0]]}],"texts":["x"]}`} {
 		if d, err := Decode([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", text, d)
 		}

@@ -21,24 +21,30 @@ const (
 )
 
 // Join returns the operations in which ranks wait, or that they have not entered, by group and number, and the first
-// operation of each group about which ranks do not agree. Of operations in a row about which all is the same the first is
+// operation of each group about which ranks do not agree. Groups with a missing rank, or ranks that do not agree, come first. Of operations in a row about which all is the same the first is
 // returned. Each problem is a sentence. The result does not depend on the order of the dumps, of which one
 // without a rank is left out.
 func Join(dumps []*Dump) (list []trace.Collective, problems []string) {
 	j := &joining{ranks: map[int64]*Dump{}, looks: maxLooks}
 	j.choose(dumps)
-	groups := j.groups()
-	for _, g := range groups {
-		list = append(list, j.operations(g)...)
-		list = append(list, j.pairs(g)...)
-		if len(list) > maxAll {
-			list = list[:maxAll]
-			j.problems = append(j.problems, fmt.Sprintf("of the operations that flight recorders have, those behind the first %d are left out", maxAll))
-			break
+	var waiting []trace.Collective
+	for _, g := range j.groups() {
+		found := append(j.operations(g), j.pairs(g)...)
+		if slices.ContainsFunc(found, isAmiss) {
+			list = append(list, found...)
+		} else {
+			waiting = append(waiting, found...)
 		}
+	}
+	if list = append(list, waiting...); len(list) > maxAll {
+		list = list[:maxAll:maxAll]
+		j.problems = append(j.problems, fmt.Sprintf("of the operations that flight recorders have, those behind the first %d are left out", maxAll))
 	}
 	return list, j.problems
 }
+
+// isAmiss reports whether a rank has not entered an operation, or ranks do not agree on it.
+func isAmiss(c trace.Collective) bool { return c.Missing != "" || len(c.Different) > 0 }
 
 // joining has the dumps while they are joined.
 type joining struct {
@@ -88,10 +94,11 @@ func (j *joining) groups() []*members {
 			}
 		}
 	}
-	find := func(name string, ranks []int64, isKnown bool) *members {
-		key := [2]string{name, short(ranks)}
+	find := func(name, ranks string) *members {
+		key := [2]string{name, ranks}
 		if all[key] == nil {
-			all[key] = &members{name: name, ranks: ranks, isKnown: isKnown, own: map[int64]*Group{}}
+			list, _ := ranksIn(ranks)
+			all[key] = &members{name: name, ranks: list, isKnown: ranks != "", own: map[int64]*Group{}}
 			byName[name] = append(byName[name], all[key])
 		}
 		return all[key]
@@ -101,13 +108,13 @@ func (j *joining) groups() []*members {
 		m.description = cmp.Or(m.description, g.Description)
 	}
 	each(func(rank int64, g *Group) {
-		if g.Ranks != nil {
-			use(find(g.Name, g.Ranks, true), rank, g)
+		if g.Ranks != "" {
+			use(find(g.Name, g.Ranks), rank, g)
 		}
 	})
 	// A rank that does not say who is in the group is in that of the same name, if there is one with it.
 	each(func(rank int64, g *Group) {
-		if g.Ranks != nil {
+		if g.Ranks != "" {
 			return
 		}
 		var fits []*members
@@ -119,7 +126,7 @@ func (j *joining) groups() []*members {
 		if len(fits) == 1 {
 			use(fits[0], rank, g)
 		} else {
-			use(find(g.Name, nil, false), rank, g)
+			use(find(g.Name, ""), rank, g)
 		}
 	})
 	for _, m := range all {

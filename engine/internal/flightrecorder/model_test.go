@@ -279,7 +279,11 @@ func (j *job) check(t *testing.T, seed uint64, sequence int64, group int, sets m
 	t.Helper()
 	total := 0
 	for name, set := range sets {
-		for _, rank := range ranksIn(t, set) {
+		ranks, ok := ranksIn(set)
+		if !ok {
+			t.Fatalf("ranks %q", set)
+		}
+		for _, rank := range ranks {
 			total++
 			if name != "unrecorded" && (j.stand(rank, group, sequence) != name || slices.Contains(without, rank)) {
 				t.Errorf("job %d, operation %d of group %d: rank %d is said to be %s, and is %s", seed, sequence, group, rank, name, j.stand(rank, group, sequence))
@@ -292,27 +296,4 @@ func (j *job) check(t *testing.T, seed uint64, sequence int64, group int, sets m
 	if total != len(j.groups[group].ranks) {
 		t.Errorf("job %d, operation %d of group %d: %d ranks in %v", seed, sequence, group, total, sets)
 	}
-}
-
-// ranksIn reads ranks in short.
-func ranksIn(t *testing.T, text string) (ranks []int64) {
-	t.Helper()
-	for part := range strings.SplitSeq(text, ",") {
-		if part == "" {
-			continue
-		}
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		a, err := strconv.ParseInt(from, 10, 64)
-		b, e := strconv.ParseInt(to, 10, 64)
-		if err != nil || e != nil {
-			t.Fatalf("ranks %q", text)
-		}
-		for n := a; n <= b; n++ {
-			ranks = append(ranks, n)
-		}
-	}
-	return ranks
 }

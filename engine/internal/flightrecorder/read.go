@@ -26,7 +26,7 @@ const (
 	// maxSequence bounds the numbers of operations.
 	maxSequence = 1 << 53
 	// keptCompleted is how many completed operations of a group are kept, and keptPending how many others.
-	keptCompleted, keptPending = 16, 256
+	keptCompleted, keptPending = 8, 32
 	// maxFrames bounds the frames of a record, of which the innermost are kept.
 	maxFrames = 64
 	// maxTensors bounds the inputs and the outputs of a record that are described.
@@ -219,9 +219,12 @@ func readStatuses(r *jsontext.Reader, d *document) error {
 		if len(d.status) >= maxGroups {
 			return r.Fail(r.Offset(), "there are more than %d groups", maxGroups)
 		}
-		id := string(name)
+		id, offset := string(name), r.Offset()
 		var s status
 		err := jsontext.Members(r, &s, statusFields)
+		if err == nil && (s.enqueued > maxSequence || s.completed > maxSequence) {
+			err = r.Fail(offset, "an operation has a number above %d", int64(maxSequence))
+		}
 		d.status[id] = s
 		return err
 	})
@@ -366,7 +369,7 @@ func (d *document) dump() *Dump {
 		c := &d.configs[i]
 		// ProcessGroupGloo writes a group without a name, with the ranks of the group that was made last.
 		if c.name != "" && groups[c.name] == nil {
-			groups[c.name] = &Group{Name: c.name, Description: c.description, Ranks: c.ranks}
+			groups[c.name] = &Group{Name: c.name, Description: c.description, Ranks: short(c.ranks)}
 		}
 	}
 	slices.SortStableFunc(d.records, func(a, b entry) int {
