@@ -146,9 +146,12 @@ func (c *Comparer) AddFile(ctx context.Context, f *os.File, name string, over Pa
 
 // addInput adds the target or the text in an input, which it closes.
 func (c *Comparer) addInput(ctx context.Context, input *unpack.Input, name string) error {
-	if head := []byte(firstBytes(input.Mapping)); comparison.IsPart(head) || isJSON(head) {
+	data := input.Mapping.Data()
+	if head := data[:min(len(data), textHead)]; comparison.IsPart(head) || isJSON(head) || flightrecorder.Accepts(head) {
 		defer input.Mapping.Close()
-		return c.AddReport(bytes.NewReader(input.Mapping.Data()), name)
+		w := c.take()
+		defer c.put(w)
+		return c.addTextData(w, data, name)
 	}
 	t, err := c.engine.openInput(name, input, nil)
 	if err != nil {

@@ -81,7 +81,11 @@ func (c *Comparer) addText(w *comparer, path string) error {
 		return err
 	}
 	defer in.Mapping.Close()
-	data := in.Mapping.Data()
+	return c.addTextData(w, in.Mapping.Data(), path)
+}
+
+// addTextData adds JSON or a part.
+func (c *Comparer) addTextData(w *comparer, data []byte, path string) error {
 	if comparison.IsPart(data) {
 		return c.addPart(w, bytes.NewReader(data), path)
 	}

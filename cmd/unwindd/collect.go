@@ -387,6 +387,8 @@ func (c *collecting) take(ctx context.Context, p *snapshotOf, t *engine.Target) 
 	if facts := t.Info().Facts; facts != nil {
 		one.Time = facts.Process.Kept.UTC()
 	}
+	all, _, _ := stopsOf(t)
+	one.Stopped = all.Seconds()
 	return one, nil
 }
 
@@ -421,20 +423,24 @@ type collectedMoment struct {
 	Time   time.Time `json:"time"`   // when the first process was stopped
 	// Spread is how many seconds later the last one was.
 	Spread float64 `json:"spread_seconds"`
-	Count  int     `json:"snapshots"`
+	// Stopped is for how many seconds a process was stopped at most.
+	Stopped float64 `json:"stopped_seconds"`
+	Count   int     `json:"snapshots"`
 }
 
 // collectedSnapshot is a snapshot that was written.
 type collectedSnapshot struct {
-	Path     string    `json:"path"`
-	PID      int       `json:"pid"`
-	Name     string    `json:"name"`
-	Moment   int       `json:"moment"`
-	Time     time.Time `json:"time"` // when the process was stopped
-	Bytes    int64     `json:"bytes"`
-	Threads  int       `json:"threads"`
-	Frames   int       `json:"frames"`
-	Problems []string  `json:"problems"`
+	Path   string    `json:"path"`
+	PID    int       `json:"pid"`
+	Name   string    `json:"name"`
+	Moment int       `json:"moment"`
+	Time   time.Time `json:"time"` // when the process was stopped
+	// Stopped is for how many seconds.
+	Stopped  float64  `json:"stopped_seconds"`
+	Bytes    int64    `json:"bytes"`
+	Threads  int      `json:"threads"`
+	Frames   int      `json:"frames"`
+	Problems []string `json:"problems"`
 }
 
 // leftProcess is a process without a snapshot.
@@ -456,6 +462,7 @@ func (c *collection) end(err error) {
 		for ; i < len(c.Snapshots) && c.Snapshots[i].Moment == m.Moment; i++ {
 			at := c.Snapshots[i].Time
 			m.Count++
+			m.Stopped = max(m.Stopped, c.Snapshots[i].Stopped)
 			if at.Before(m.Time) {
 				m.Time = at
 			}
@@ -525,6 +532,9 @@ func (m *collectedMoment) text(moments int) string {
 	if m.Count > 1 {
 		spread := time.Duration(m.Spread * float64(time.Second))
 		text += fmt.Sprintf(", the last one %v after the first", spread.Round(10*time.Microsecond))
+	}
+	if m.Stopped > 0 {
+		text += fmt.Sprintf(", for %v at most", time.Duration(m.Stopped*float64(time.Second)).Round(10*time.Microsecond))
 	}
 	return text
 }

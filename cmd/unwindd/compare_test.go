@@ -67,7 +67,7 @@ func jobFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{"notes.txt": "no target", "settings.json": `{"learning_rate":1}`, "rank0/.partial": "\x7fELF"} {
+	for name, text := range map[string]string{"notes.txt": "no target", "settings.json": `{"learning_rate":1}`, "rank1/nccl.json": emptyDump, "rank0/.partial": "\x7fELF"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,6 +77,9 @@ func jobFolder(t *testing.T) string {
 	}
 	return dir
 }
+
+// emptyDump is a dump of a flight recorder that has no operation.
+const emptyDump = `{"version":"2.4","entries":[],"pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1, 2, 10]"}},"pg_status":{}}`
 
 const rankRule = "--label=rank=rank([0-9]+)"
 

@@ -77,15 +77,15 @@ func (w *work) compareProcesses(pids []int, p planted, options ...string) (*answ
 	}
 	folder := filepath.Join(w.dir, "snapshots")
 	var out writer
-	began := time.Now()
-	if _, err := w.measure(&out, "collect", "--pids", strings.Join(list, ","), "-o", folder, "--format", "json"); err != nil {
+	took, err := w.measure(&out, "collect", "--pids", strings.Join(list, ","), "-o", folder, "--format", "json", "--repeat", strconv.Itoa(max(w.moments, 1)), "--interval", "200ms")
+	if err != nil {
 		return nil, err
 	}
-	c := collection{wall: time.Since(began)}
+	c := collection{wall: took.Wall, cpu: took.CPU}
 	if err := json.Unmarshal(out, &c); err != nil {
 		return nil, err
 	}
-	if len(c.Snapshots) != len(pids) {
+	if len(c.Snapshots) != len(pids)*max(w.moments, 1) {
 		return nil, fmt.Errorf("unwindd collect wrote %d snapshots of %d processes:\n%s", len(c.Snapshots), len(pids), out)
 	}
 	if err := unstopped(pids); err != nil {
@@ -209,25 +209,24 @@ func (a *answer) partition(label string, groups [][]int) error {
 // collection is the report of `unwindd collect`.
 type collection struct {
 	wall    time.Duration
+	cpu     time.Duration
 	Moments []struct {
-		Spread float64 `json:"spread_seconds"`
-	}
-	Snapshots []struct {
-		Bytes   int64
+		Spread  float64 `json:"spread_seconds"`
 		Stopped float64 `json:"stopped_seconds"`
 	}
+	Snapshots []struct{ Bytes int64 }
 }
 
 func (c *collection) String() string {
 	if c == nil {
-		return "-\t-\t-\t-"
+		return "-\t-\t-\t-\t-"
 	}
 	var most, spread, stopped float64
 	for _, s := range c.Snapshots {
-		most, stopped = max(most, float64(s.Bytes)), max(stopped, s.Stopped)
+		most = max(most, float64(s.Bytes))
 	}
 	for _, m := range c.Moments {
-		spread = max(spread, m.Spread)
+		spread, stopped = max(spread, m.Spread), max(stopped, m.Stopped)
 	}
-	return fmt.Sprintf("%v\t%.1f ms\t%.1f ms\t%.0f KB", c.wall.Round(10*time.Millisecond), spread*1e3, stopped*1e3, most/1024)
+	return fmt.Sprintf("%v\t%v\t%.1f ms\t%.1f ms\t%.0f KB", c.wall.Round(10*time.Millisecond), c.cpu.Round(10*time.Millisecond), spread*1e3, stopped*1e3, most/1024)
 }

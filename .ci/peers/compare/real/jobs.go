@@ -16,9 +16,9 @@ type job struct {
 }
 
 var jobs = []job{
-	{"mpi late", []string{"mpirun", "mpicc"}, false, ranks("late", "write_checkpoint", yields)},
-	{"mpi behind", []string{"mpirun", "mpicc"}, true, ranks("behind", "end_epoch", yields)},
-	{"mpi spinning", []string{"mpirun", "mpicc"}, true, ranks("late", "write_checkpoint", nil)},
+	{"mpi late", []string{"mpirun", "mpicc"}, false, ranks(64, "late", "write_checkpoint", 1)},
+	{"mpi behind", []string{"mpirun", "mpicc"}, true, ranks(64, "behind", "end_epoch", 1)},
+	{"mpi spinning", []string{"mpirun", "mpicc"}, true, ranks(16, "late", "write_checkpoint", 3)},
 	{"python", []string{"/usr/bin/python3"}, false, workers(debianPython)},
 	{"python of pyenv", nil, true, workers(pyenvPython)},
 	{"servers", []string{"g++"}, false, servers},
@@ -27,24 +27,26 @@ var jobs = []job{
 	{"crashes", []string{"gcc"}, false, crashes},
 }
 
-// yields has ranks that wait give the processor to others.
-var yields = []string{"--mca", "mpi_yield_when_idle", "1"}
-
 // settle is how long a job that has come to its state is left alone: the last ranks enter what they wait in.
 const settle = time.Second
 
-// ranks is a job of Open MPI whose ranks wait in MPI_Allreduce for one that is in a function of its own.
-func ranks(how, function string, options []string) func(*work) (*answer, error) {
+// ranks is a job of Open MPI whose ranks wait in MPI_Allreduce for one that is in a function of its own. At one
+// moment ranks give up the processor as they wait. Such as are collected at several spin: they are elsewhere in the
+// library each time.
+func ranks(whole int, how, function string, moments int) func(*work) (*answer, error) {
+	yields := "1"
+	if moments > 1 {
+		yields = "0"
+	}
 	return func(w *work) (*answer, error) {
 		program, err := w.build("ranks.c", "mpicc", "-O1", "-g")
 		if err != nil {
 			return nil, err
 		}
-		count := w.size(8, 64)
+		count := w.size(8, whole)
 		outlier := w.choose(count)
-		argv := append([]string{"mpirun", "--allow-run-as-root", "--oversubscribe"}, options...)
-		argv = append(argv, "-n", strconv.Itoa(count), program, w.dir, how, strconv.Itoa(outlier))
-		if _, err := w.start(argv...); err != nil {
+		if _, err := w.start("mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", yields,
+			"-n", strconv.Itoa(count), program, w.dir, how, strconv.Itoa(outlier)); err != nil {
 			return nil, err
 		}
 		pids, err := w.await("ready", count)
@@ -52,6 +54,7 @@ func ranks(how, function string, options []string) func(*work) (*answer, error) 
 			return nil, err
 		}
 		time.Sleep(settle)
+		w.moments = moments
 		a, err := w.compareProcesses(pids, planted{label: "rank", values: strconv.Itoa(outlier), last: "train", here: function})
 		if err != nil || how == "behind" { // those wait for each other for ever
 			return a, err

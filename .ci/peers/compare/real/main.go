@@ -54,7 +54,7 @@ func (r *rig) run(only, keep string) error {
 	}
 	fmt.Printf("who is elsewhere is chosen by -seed %d\n", r.seed)
 	w := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "job\tplanted\tfirst class\tclasses\tcompared in\tmemory\tcollected in\tspread\tstopped for at most\tlargest")
+	fmt.Fprintln(w, "job\tplanted\tfirst class\tclasses\tcompared in\tof processors\tmemory\tcollected in\tof processors\tspread\tstopped for at most\tlargest")
 	var failed []error
 	for i := range jobs {
 		j := &jobs[i]
@@ -66,7 +66,8 @@ func (r *rig) run(only, keep string) error {
 			failed = append(failed, fmt.Errorf("%s: %w", j.name, err))
 		}
 		if a != nil {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%v\t%d MB\t%v\n", j.name, a.planted, a.found, a.classes, a.compared.Wall.Round(10*time.Millisecond), a.compared.Own>>10, a.collected)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%v\t%v\t%d MB\t%v\n", j.name, a.planted, a.found, a.classes,
+				a.compared.Wall.Round(10*time.Millisecond), a.compared.CPU.Round(10*time.Millisecond), a.compared.Own>>10, a.collected)
 		}
 	}
 	w.Flush()

@@ -59,18 +59,15 @@ func (w *work) pySpy(pids []int, late int, a *answer) error {
 	}
 	groups := map[string][]int{}
 	began := time.Now()
-	var memory int64
 	for rank, pid := range pids {
 		var out writer
-		took, err := (&cost.Command{Argv: []string{program, "dump", "--pid", strconv.Itoa(pid)}}).Of(&out)
-		if err != nil {
+		if _, err := (&cost.Command{Argv: []string{program, "dump", "--pid", strconv.Itoa(pid)}}).Of(&out); err != nil {
 			return fmt.Errorf("py-spy: %w", err)
 		}
-		memory = max(memory, took.Own)
 		text := spied.ReplaceAllString(string(out), "$2")
 		groups[text] = append(groups[text], rank)
 	}
-	w.note("%s: py-spy dumped %d processes one after the other in %v, %d MB: %d groups of text", w.name, len(pids), time.Since(began).Round(time.Millisecond), memory>>10, len(groups))
+	w.note("%s: py-spy dumped %d processes one after the other in %v: %d groups of text", w.name, len(pids), time.Since(began).Round(time.Millisecond), len(groups))
 	expected := make([][]int, 0, len(groups))
 	for _, ranks := range groups {
 		expected = append(expected, ranks)

@@ -70,6 +70,7 @@ type work struct {
 	name, dir string
 	started   []*exec.Cmd
 	ready     []int // process IDs
+	moments   int   // at which processes are collected; 0: one
 }
 
 // build compiles a source of testdata by a command, whose last arguments become the executable and the source.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A program that crashes for one of three reasons: crashes null|abort|divide.
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,16 +35,33 @@ APART int handle(const char *cause) {
 	return average(7) + 1;
 }
 
+static volatile pid_t waiter;
+
 APART void *idle(void *unused) {
+	waiter = gettid();
 	for (;;)
 		pause();
 	return unused;
+}
+
+// The cores are to differ by their causes alone: the other thread waits in each.
+APART void await_waiter(void) {
+	char path[64], state = 0;
+	while (state != 'S') {
+		usleep(1000);
+		snprintf(path, sizeof path, "/proc/self/task/%d/stat", waiter);
+		FILE *f = waiter ? fopen(path, "r") : NULL;
+		if (f && fscanf(f, "%*d (crashes) %c", &state) != 1)
+			state = 0;
+		if (f)
+			fclose(f);
+	}
 }
 
 int main(int argc, char **argv) {
 	pthread_t thread;
 	if (argc != 2 || pthread_create(&thread, NULL, idle, NULL))
 		return 2;
-	usleep(1000);
+	await_waiter();
 	return handle(argv[1]);
 }
