@@ -790,7 +790,7 @@ func (f *Finder) FoldersOf(name string) []string {
 	return slices.DeleteFunc(slices.Clone(f.Folders), func(dir string) bool { return !f.folder(dir).mayHave(base) })
 }
 
-// debugSuffixes end the names of files with what is known of code, beside files with the name of the code.
+// debugSuffixes end the names of files with debug information or symbols, beside files with the name of the code.
 var debugSuffixes = []string{".debug", ".dbg", ".dwo", ".dwp", ".dwz", ".sym", ".pdb"}
 
 // mayHave reports whether a file of an object may be in the folder, by the object's base name in small letters.

@@ -87,37 +87,40 @@ func FuzzFormsOfComparisons(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c := choices(b)
-		m := c.job()
-		for form, write := range comparisonForms {
-			if text := m.written(t, write); strings.ContainsAny(text, "\x1b\r") {
-				t.Errorf("%s is not escaped: %q", form, text)
-			}
+	f.Fuzz(func(t *testing.T, b []byte) { checkForms(t, described, b) })
+}
+
+// checkForms writes the comparison that bytes stand for in every form.
+func checkForms(t *testing.T, described schema.Schema, b []byte) {
+	c := choices(b)
+	m := c.job()
+	for form, write := range comparisonForms {
+		if text := m.written(t, write); strings.ContainsAny(text, "\x1b\r") {
+			t.Errorf("%s is not escaped: %q", form, text)
 		}
-		checkJSON(t, "json", described, []byte(m.written(t, (*Comparison).WriteJSON)))
-		threads := 0
-		for _, class := range m.comparison().Classes {
-			for _, th := range class.Threads {
-				threads += th.Threads
-			}
+	}
+	checkJSON(t, "json", described, []byte(m.written(t, (*Comparison).WriteJSON)))
+	threads := 0
+	for _, class := range m.comparison().Classes {
+		for _, th := range class.Threads {
+			threads += th.Threads
 		}
-		if n := countFolded(t, m); n != threads {
-			t.Errorf("folded: %d threads, expected %d", n, threads)
-		}
-		var packed bytes.Buffer
-		_, _ = io.WriteString(&packed, m.written(t, (*Comparison).WritePprof))
-		p, err := profile.Parse(&packed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range p.Sample {
-			threads -= int(s.Value[0])
-		}
-		if threads != 0 {
-			t.Errorf("pprof: %d threads are missing", threads)
-		}
-	})
+	}
+	if n := countFolded(t, m); n != threads {
+		t.Errorf("folded: %d threads, expected %d", n, threads)
+	}
+	var packed bytes.Buffer
+	_, _ = io.WriteString(&packed, m.written(t, (*Comparison).WritePprof))
+	p, err := profile.Parse(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Sample {
+		threads -= int(s.Value[0])
+	}
+	if threads != 0 {
+		t.Errorf("pprof: %d threads are missing", threads)
+	}
 }
 
 // countFolded is the number of threads in folded stacks.

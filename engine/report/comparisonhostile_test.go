@@ -109,7 +109,7 @@ func TestNamesInComparisonsAreEscaped(t *testing.T) {
 	}
 }
 
-var comparisonOwnLine = regexp.MustCompile(`^(## C|\| Class \| Number of targets \| Which \| Parts in \| There \| The others \||(\|---)+\||\| [0-9]+ \| [0-9]+ \|( C? ?\|)+|` +
+var comparisonOwnLine = regexp.MustCompile(`^(## C|\| Class \| Number of targets \| Which \| Parts in \| Here \| The others \||(\|---)+\||\| [0-9]+ \| [0-9]+ \|( C? ?\|)+|` +
 	`[0-9]+ more class(es)? left out\.|</?details>|<summary>[A-Z][a-z ]+</summary>|)$`)
 
 // TestMarkdownOfComparisonsIsInert holds that no text has a meaning in Markdown or HTML.

@@ -36,7 +36,7 @@ func (m *markdown) folded(lines []string, summary string) {
 
 // classTable is a table of the classes, of at most so many bytes.
 func (t *comparisonText) classTable(room int) string {
-	head := "| Class | Number of " + t.words.many + " | Which | Parts in | There | The others |\n|---|---|---|---|---|---|\n"
+	head := "| Class | Number of " + t.words.many + " | Which | Parts in | Here | The others |\n|---|---|---|---|---|---|\n"
 	var b strings.Builder
 	for i := range t.c.Classes {
 		row := t.classRow(i)

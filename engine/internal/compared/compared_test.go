@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -186,6 +187,17 @@ func TestMembersOfAReportAreRead(t *testing.T) {
 	}
 	if g := p.Threads[2]; g.Word != "goroutine" || g.Entry != "e" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestNestedVariablesArePassedOver is about reports with --locals, whose variables nest in objects and lists.
+func TestNestedVariablesArePassedOver(t *testing.T) {
+	nested := strings.Repeat(`{"children": [`, value.MaxNesting) + strings.Repeat("]}", value.MaxNesting)
+	text := `{"version": 1, "target": {}, "threads": [{"id": "1", "frames": [{"index": 0, "thread": "1", "locals": [` + nested + `]}], "stopped": {"reason": "outermost"}}]}`
+	for _, r := range []*jsontext.Reader{{Data: []byte(text)}, jsontext.NewStream(strings.NewReader(text), MaxValue)} {
+		if p, err := ReadReport(r); err != nil || len(p.Threads) != 1 {
+			t.Error(err)
+		}
 	}
 }
 

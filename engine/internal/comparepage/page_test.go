@@ -86,6 +86,7 @@ const titles = `document.querySelector('#classestitle').innerText + '; ' + docum
 // TestTheOutlierIsTheFirstRow of a page of 10,000 targets: one click lights where it parts from the others, and one
 // more shows its report.
 func TestTheOutlierIsTheFirstRow(t *testing.T) {
+	oracle.Tools(t, "chromium")
 	b := browse(t, job(10000, 30))
 	b.expect("titles", titles, "4 classes, 1 not read; 10,000 targets")
 	b.expect("the first class", textOf("#classes li"), "1 1 target rank 5000, host node0625, local_rank 0 SIGSEGV: null pointer: reads 0x18 the main thread parts from the others in step here: backward › 1 more › memcpy (crashed) others, 9,996 targets: all_reduce › 2 more › poll others, 1 target: next_batch › 1 more › __read")
@@ -111,6 +112,7 @@ func TestTheOutlierIsTheFirstRow(t *testing.T) {
 
 // TestSearchFindsTargetsAndFunctions by ranks, labels, hosts, paths, functions and facts.
 func TestSearchFindsTargetsAndFunctions(t *testing.T) {
+	oracle.Tools(t, "chromium")
 	b := browse(t, job(10000, 30))
 	for _, c := range []struct{ words, found, classes string }{
 		{"3333", "1 target", "1 of 4 classes; 1 target"},

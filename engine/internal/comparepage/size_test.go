@@ -28,12 +28,12 @@ func pageOf(t *testing.T, c *trace.Comparison, l limits, most int) string {
 func TestPagesAreBounded(t *testing.T) {
 	huge := comparison.New(false)
 	for i := range 50 {
-		t := rank(i, "main;"+randomName(i, 100_000), nil)
+		t := rank(i, "main;"+randomName(i, 20_000), nil)
 		t.Threads[0].Role = strings.Repeat("r", 9000)
 		huge.Add(t)
 	}
-	for name, compared := range map[string]*trace.Comparison{"distinct stacks": distinct(300, 30, 4), "huge names": huge.Result(), "many targets": equal(20000, 2)} {
-		const most = 50_000
+	for name, compared := range map[string]*trace.Comparison{"distinct stacks": distinct(100, 30, 4), "huge names": huge.Result(), "many targets": equal(4000, 2)} {
+		const most = 30_000
 		page := pageOf(t, compared, ordinary, most)
 		if len(page) > most+100_000 {
 			t.Errorf("%s: the page has %d bytes", name, len(page))

@@ -215,8 +215,8 @@ func (r *result) orderClasses() {
 	}
 }
 
-// isApart reports whether no thread of another class begins as the threads of the class do, in their role: they
-// differ from nobody. A process has such threads, as the first one; of threads they come behind the others.
+// isApart reports whether no thread of another class begins as the threads of the class do, in their role.
+// A process has such threads, as the first one. Of threads they come behind the others.
 func (c *class) isApart() bool { return c.parting.depth < 0 }
 
 // failed reports whether something happened to the targets.

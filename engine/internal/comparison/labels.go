@@ -20,7 +20,7 @@ func (p *Part) Processes(f func(host string, pid int64, labels map[string]string
 	}
 }
 
-// WithLabels returns the Part with other labels: labels returns those of a target by its number. Only Result may be called of
+// WithLabels returns the Part with other labels, which labels returns for a target by its number. Only Result may be called of
 // it, before p is changed.
 func (p *Part) WithLabels(labels func(i int) map[string]string) *Part {
 	records := slices.Clone(p.records)

@@ -99,7 +99,6 @@ func TestChangedPartsAreRefused(t *testing.T) {
 	}
 }
 
-
 // Whatever is changed before the checksum is made is an error, or a part that can be compared.
 func TestForgedPartsAreRefusedOrCompared(t *testing.T) {
 	data := body(written(t))

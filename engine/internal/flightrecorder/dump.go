@@ -95,16 +95,6 @@ func Decode(data []byte) (*Dump, error) {
 	return d, nil
 }
 
-// group finds a group by name and members.
-func (d *Dump) group(name, ranks string) *Group {
-	for i := range d.Groups {
-		if g := &d.Groups[i]; g.Name == name && short(g.Ranks) == ranks {
-			return g
-		}
-	}
-	return nil
-}
-
 // RankOf returns the rank in the name of a dump's file: PyTorch puts it behind a prefix that may be set, so it
 // is the number at the end, before extensions such as .json and .gz. Unknown: there is none.
 func RankOf(path string) int64 {

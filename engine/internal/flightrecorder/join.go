@@ -181,7 +181,7 @@ func (j *joining) standingOf(m *members, rank, sequence int64) (standing, *Recor
 }
 
 // turns returns the numbers at which something may be other than at the number before.
-func (m *members) turns(j *joining) []int64 {
+func (m *members) turns() []int64 {
 	all := map[int64]bool{}
 	for _, rank := range m.ranks {
 		g := m.own[rank]
@@ -209,7 +209,7 @@ func (m *members) turns(j *joining) []int64 {
 // operations returns the operations of a group that are not completed by all.
 func (j *joining) operations(m *members) (list []trace.Collective) {
 	last, isDifferent, left := [standings]string{}, false, 0
-	for _, n := range m.turns(j) {
+	for _, n := range m.turns() {
 		if j.looks -= len(m.ranks); j.looks < 0 {
 			j.problems = append(j.problems, fmt.Sprintf("the flight recorders' operations of group %s from %d on are not compared: there are too many", m.title(), n))
 			break

@@ -18,8 +18,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds the nesting of objects and arrays. Descriptions of targets nest to six.
-const MaxDepth = 64
+// MaxDepth bounds the nesting of objects and arrays. Descriptions of targets nest to six, values of variables in
+// reports of stacks to 264.
+const MaxDepth = 512
 
 // MaxText bounds the bytes of a string that is kept, as sdk.MaxText.
 const MaxText = 1 << 16

@@ -62,7 +62,7 @@ type skipper struct {
 
 // value passes over a value; false if it is invalid.
 func (s *skipper) value() bool {
-	var isObject [MaxDepth + 1]bool // by depth
+	var isObject depths
 	outer := s.depth
 	for {
 		switch c := s.next(); c {
@@ -71,7 +71,7 @@ func (s *skipper) value() bool {
 				return false
 			}
 			s.offset++
-			isObject[s.depth] = c == '{'
+			isObject.set(s.depth, c == '{')
 			if s.next() != c+2 { // ASCII: '{'+2 is '}', '['+2 is ']'
 				if c == '{' && !s.name() {
 					return false
@@ -90,17 +90,30 @@ func (s *skipper) value() bool {
 			switch c := s.next(); {
 			case c == ',':
 				s.offset++
-				if isObject[s.depth] && !s.name() {
+				if isObject.has(s.depth) && !s.name() {
 					return false
 				}
 				more = true
-			case c == '}' && isObject[s.depth], c == ']' && !isObject[s.depth]:
+			case c == '}' && isObject.has(s.depth), c == ']' && !isObject.has(s.depth):
 				s.offset++
 				s.depth--
 			default:
 				return false
 			}
 		}
+	}
+}
+
+// depths is a set of depths.
+type depths [MaxDepth/64 + 1]uint64
+
+func (d *depths) has(depth int) bool { return d[depth/64]>>(depth%64)&1 != 0 }
+
+func (d *depths) set(depth int, is bool) {
+	if bit := uint64(1) << (depth % 64); is {
+		d[depth/64] |= bit
+	} else {
+		d[depth/64] &^= bit
 	}
 }
 
