@@ -167,6 +167,7 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"child.go":        "a recorded program has the command's terminal",
 			"liveview.go":     "lines that the printer wrote, at the bottom of the terminal, and whether standard error is one",
 			"sections.go":     "what the printer wrote", "submitinput.go": "bytes, to a file",
+			"collect.go": "whether standard output is a terminal", "compare.go": "likewise", "submit.go": "a snapshot's bytes, to a file",
 			"plugin.go": "an empty line", "pluginpin.go": "a configuration file",
 		},
 	} {
