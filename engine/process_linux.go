@@ -166,7 +166,7 @@ func (t *Target) readRuntimes(ctx context.Context) (stacks []*trace.Stack) {
 func (t *Target) walkScheduled(ctx context.Context) {
 	all := t.WithGoroutines(ctx)
 	defer all.Close()
-	for range all.Stacks(ctx) { //nolint:revive // each is walked
+	for range all.Stacks(ctx) {
 	}
 }
 
