@@ -196,6 +196,3 @@ func unstopped(pids []int) error {
 	}
 	return nil
 }
-
-// command runs a command in the folder of the job.
-func (w *work) command(name string, args ...string) error { return cost.Run(w.dir, name, args...) }
