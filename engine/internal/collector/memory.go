@@ -83,23 +83,23 @@ func (p *pages) keep(address uint64, data []byte, most int) (added int) {
 }
 
 // keep adds bytes, from a place in the page on.
-func (g *page) keep(at int, data []byte) {
+func (g *page) keep(start int, data []byte) {
 	for len(data) > 0 {
-		bit := at % 64
+		bit := start % 64
 		n := min(len(data), 64-bit)
 		wanted := ^uint64(0) >> (64 - n) << bit
-		switch known := &g.known[at/64]; {
+		switch known := &g.known[start/64]; {
 		case *known&wanted == 0:
-			copy(g.bytes[at:], data[:n])
+			copy(g.bytes[start:], data[:n])
 			*known |= wanted
 		case *known&wanted != wanted:
 			for missing := wanted &^ *known; missing != 0; missing &= missing - 1 {
 				i := bits.TrailingZeros64(missing)
-				g.bytes[at-bit+i] = data[i-bit]
+				g.bytes[start-bit+i] = data[i-bit]
 			}
 			*known |= wanted
 		}
-		at, data = at+n, data[n:]
+		start, data = start+n, data[n:]
 	}
 }
 
