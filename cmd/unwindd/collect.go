@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/report"
 )
 
 // collectFlags are the flags of `unwindd collect`.
@@ -47,8 +46,11 @@ far apart the first and the last were stopped is said, and each snapshot has its
 
 The files are DIR/HOST.NAME.PID.snapshot, and with --repeat
 DIR/HOST.NAME.PID.MOMENT.snapshot, so that nodes may share a folder. They have memory
-of the processes in them: only their owner may read them. Processes that cannot be
-read are listed with the reason.`,
+of the processes in them: only their owner may read them. A summary is printed, with
+the reasons why processes were left out; -v lists each snapshot and each process.
+
+NAME is the kernel's name of a process, that of the file which it executes, or the one
+that it was called by.`,
 		Example: `  unwindd collect --pids python3 -o stacks
   unwindd collect --pids 4711,4712 -o stacks
   unwindd collect --pids ALL -o stacks --format json
@@ -404,151 +406,4 @@ func whyLeft(pid int, err error) string {
 		}
 	}
 	return text
-}
-
-// collection describes the outcome of a collecting.
-type collection struct {
-	Version   int                 `json:"version"`
-	Host      string              `json:"host"`
-	Moments   []collectedMoment   `json:"moments"`
-	Snapshots []collectedSnapshot `json:"snapshots"`
-	Left      []leftProcess       `json:"left"` // processes without a snapshot
-
-	ended error // why there are not all moments
-}
-
-// collectedMoment is a moment at which processes were stopped.
-type collectedMoment struct {
-	Moment int       `json:"moment"` // from 1 on
-	Time   time.Time `json:"time"`   // when the first process was stopped
-	// Spread is how many seconds later the last one was.
-	Spread float64 `json:"spread_seconds"`
-	// Stopped is for how many seconds a process was stopped at most.
-	Stopped float64 `json:"stopped_seconds"`
-	Count   int     `json:"snapshots"`
-}
-
-// collectedSnapshot is a snapshot that was written.
-type collectedSnapshot struct {
-	Path   string    `json:"path"`
-	PID    int       `json:"pid"`
-	Name   string    `json:"name"`
-	Moment int       `json:"moment"`
-	Time   time.Time `json:"time"` // when the process was stopped
-	// Stopped is for how many seconds.
-	Stopped  float64  `json:"stopped_seconds"`
-	Bytes    int64    `json:"bytes"`
-	Threads  int      `json:"threads"`
-	Frames   int      `json:"frames"`
-	Problems []string `json:"problems"`
-}
-
-// leftProcess is a process without a snapshot.
-type leftProcess struct {
-	PID    int    `json:"pid,omitempty"`
-	Name   string `json:"name,omitempty"`
-	Moment int    `json:"moment,omitempty"`
-	Reason string `json:"reason"`
-}
-
-// end sorts the lists, and sums the moments up.
-func (c *collection) end(err error) {
-	c.ended = err
-	slices.SortFunc(c.Snapshots, func(a, b collectedSnapshot) int { return cmp.Or(a.Moment-b.Moment, a.PID-b.PID) })
-	slices.SortFunc(c.Left, func(a, b leftProcess) int { return cmp.Or(a.Moment-b.Moment, a.PID-b.PID) })
-	for i := 0; i < len(c.Snapshots); {
-		m := collectedMoment{Moment: c.Snapshots[i].Moment, Time: c.Snapshots[i].Time}
-		last := m.Time
-		for ; i < len(c.Snapshots) && c.Snapshots[i].Moment == m.Moment; i++ {
-			at := c.Snapshots[i].Time
-			m.Count++
-			m.Stopped = max(m.Stopped, c.Snapshots[i].Stopped)
-			if at.Before(m.Time) {
-				m.Time = at
-			}
-			if at.After(last) {
-				last = at
-			}
-		}
-		m.Spread = last.Sub(m.Time).Seconds()
-		c.Moments = append(c.Moments, m)
-	}
-}
-
-// failure is the error of a collecting that has no snapshot, or was ended.
-func (c *collection) failure(ctx context.Context) error {
-	switch {
-	case c.ended != nil:
-		return c.ended
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case len(c.Snapshots) > 0:
-		return nil
-	}
-	return errors.New("nothing was collected")
-}
-
-func (l *leftProcess) text() string {
-	about := l.Name
-	if l.PID != 0 {
-		about = fmt.Sprintf("process %d", l.PID)
-		if l.Name != "" {
-			about += " (" + l.Name + ")"
-		}
-	}
-	return about + ": " + l.Reason
-}
-
-// print prints the outcome of a collecting.
-func (f *collectFlags) print(c *collection) error {
-	if f.format == "json" {
-		return report.WriteJSON(stdout, c)
-	}
-	p := report.NewLinePrinter(stdout)
-	for _, s := range c.Snapshots {
-		p.Printf("%s: %d bytes: %d threads, %d frames\n", s.Path, s.Bytes, s.Threads, s.Frames)
-	}
-	for _, m := range c.Moments {
-		p.Printf("%s\n", m.text(f.repeat))
-	}
-	if err := p.Flush(); err != nil {
-		return err
-	}
-	for _, s := range c.Snapshots {
-		for _, problem := range s.Problems {
-			messages.Printf("unwindd: %s: %s\n", s.Path, problem)
-		}
-	}
-	c.complain(f.verbose)
-	return nil
-}
-
-func (m *collectedMoment) text(moments int) string {
-	text := ""
-	if moments > 1 {
-		text = fmt.Sprintf("moment %d: ", m.Moment)
-	}
-	text += fmt.Sprintf("%d processes, stopped at %s", m.Count, m.Time.Local().Format("2006-01-02 15:04:05.000"))
-	if m.Count > 1 {
-		spread := time.Duration(m.Spread * float64(time.Second))
-		text += fmt.Sprintf(", the last one %v after the first", spread.Round(10*time.Microsecond))
-	}
-	if m.Stopped > 0 {
-		text += fmt.Sprintf(", for %v at most", time.Duration(m.Stopped*float64(time.Second)).Round(10*time.Microsecond))
-	}
-	return text
-}
-
-// maxLeft is how many processes without a snapshot are listed, unless --verbose asks for all.
-const maxLeft = 20
-
-// complain lists the processes without a snapshot.
-func (c *collection) complain(all bool) {
-	for i := range c.Left {
-		if i == maxLeft && !all {
-			messages.Printf("unwindd: %d more processes were not collected: -v lists all\n", len(c.Left)-i)
-			return
-		}
-		messages.Printf("unwindd: not collected: %s\n", c.Left[i].text())
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,9 +87,85 @@ func TestProcessesAreCollectedAtSeveralMoments(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("status %d, %s", status, stderr)
 	}
-	mustSay(t, stdout, "moment 1: 2 processes, stopped at ", "moment 3: 2 processes", " after the first", ".sleep."+pids[1]+".3.snapshot: ", "1 threads")
+	mustSay(t, stdout, "moment 1: 2 processes, stopped at ", "moment 3: 2 processes", " after the first", dir+": 6 snapshots, ", " bytes")
+	if strings.Contains(stdout, ".snapshot") {
+		t.Errorf("each snapshot is listed:\n%s", stdout)
+	}
 	if list, _ := os.ReadDir(dir); len(list) != 6 {
 		t.Errorf("%d files are in the folder, expected 6", len(list))
+	}
+	stdout, _, _ = unwindd(t, "collect", "--pids", pids[0], "-o", dir, "-v")
+	mustSay(t, stdout, ".sleep."+pids[0]+".snapshot: ", "1 threads", "1 process, stopped at ", dir+": 1 snapshot, ")
+}
+
+// TestCollectionsOfManyProcessesFitAScreen: equal reasons and moments beyond the first few are one line each.
+func TestCollectionsOfManyProcessesFitAScreen(t *testing.T) {
+	pids := sleepers(t, 1)
+	missing := "4194309,4194310,4194311"
+	_, stderr, _ := unwindd(t, "collect", "--pids", pids[0]+","+missing+",no such name", "-o", t.TempDir())
+	mustSay(t, stderr, "not collected: 3 processes: there is no such process\n", "not collected: no such name: no process has that name\n")
+	_, stderr, _ = unwindd(t, "collect", "--pids", pids[0]+","+missing, "-o", t.TempDir(), "-v")
+	mustSay(t, stderr, "not collected: process 4194309: there is no such process\n", "not collected: process 4194311: ")
+
+	c := collection{}
+	for i := range 100 {
+		c.Moments = append(c.Moments, collectedMoment{Moment: i + 1, Count: 2, Spread: float64(i) / 1000})
+	}
+	texts := c.momentTexts(100, false)
+	if last := texts[len(texts)-1]; len(texts) != maxListed || !strings.HasPrefix(last, "81 more moments, up to ") || !strings.Contains(last, "at most 99ms after the first") {
+		t.Errorf("%d lines, the last is %s", len(texts), last)
+	}
+	if texts = c.momentTexts(100, true); len(texts) != 100 {
+		t.Errorf("with -v there are %d lines", len(texts))
+	}
+	for i := range 30 {
+		for moment := range 3 {
+			c.Left = append(c.Left, leftProcess{i + 1, "p", moment + 1, "reason " + strconv.Itoa(i/2)})
+		}
+	}
+	var all complaints
+	for i := range c.Left {
+		all.add(c.Left[i].Reason, c.Left[i].about())
+	}
+	if len(all.list) != 15 || len(all.list[14].about) != 2 {
+		t.Errorf("%d reasons, the last one about %v", len(all.list), all.list[len(all.list)-1].about)
+	}
+}
+
+// TestProcessesAreFoundByEachOfTheirNames: a program may give its main thread a name, which is the kernel's name of the
+// process then.
+func TestProcessesAreFoundByEachOfTheirNames(t *testing.T) {
+	if !host.IsLinux {
+		t.Skip("processes are found in /proc")
+	}
+	cmd := exec.Command("sh", "-c", "printf pt_main_thread > /proc/$$/comm; echo; read x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"pt_main_thread": true, "sh": true, filepath.Base(exe): true, "-c": false, "pt_main": false, ".": false, "": false} {
+		if got := slices.Contains(processesNamed(name), cmd.Process.Pid); got != want {
+			t.Errorf("%q: %t, expected %t", name, got, want)
+		}
 	}
 }
 

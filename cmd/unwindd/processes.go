@@ -72,27 +72,13 @@ func mayTrace(dir string) bool {
 // maxComm is how many bytes of a name the kernel keeps.
 const maxComm = 15
 
-// processesNamed returns the living processes of a name, except this one: the kernel's name of them,
-// or where it cut that, the name of the file that they execute. Threads of the kernel, and processes
-// that have ended, are left out.
+// processesNamed returns the living processes of a name, except this one. A process has several names: the
+// kernel's, which is its main thread's (PyTorch 2.4 sets it), the name of the file that it executes, and the
+// one that it was called by. Threads of the kernel, and processes that have ended, are left out.
 func processesNamed(name string) (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		dir := filepath.Join("/proc", entry.Name())
-		comm := nameIn(dir)
-		if comm != name && (len(name) <= maxComm || comm != name[:maxComm] || !executes(dir, name)) {
-			continue
-		}
-		if line, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && len(line) > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids
+	return slices.DeleteFunc(livingProcesses(), func(pid int) bool {
+		return !isCalled(filepath.Join("/proc", strconv.Itoa(pid)), name)
+	})
 }
 
 // livingProcesses returns all processes except this one. Threads of the kernel, and processes that have ended,
@@ -112,13 +98,21 @@ func livingProcesses() (pids []int) {
 	return pids
 }
 
-// executes reports whether the process of a folder of /proc executes a file of a name, or was called
-// by that name.
-func executes(dir, name string) bool {
+// isCalled reports whether the process of a folder of /proc has a name. The kernel cuts its own: of a script,
+// whose executable is the interpreter, the first argument is whole.
+func isCalled(dir, name string) bool {
+	comm := nameIn(dir)
+	if comm == name {
+		return true
+	}
 	exe, _ := os.Readlink(filepath.Join(dir, "exe"))
 	line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 	words := strings.SplitN(string(line), "\x00", 3)
-	return filepath.Base(exe) == name || slices.ContainsFunc(words[:min(len(words), 2)], func(word string) bool { return filepath.Base(word) == name })
+	files := []string{strings.TrimSuffix(exe, " (deleted)"), words[0]}
+	if len(words) > 1 && len(name) > maxComm && comm == name[:maxComm] {
+		files = append(files, words[1])
+	}
+	return slices.ContainsFunc(files, func(path string) bool { return path != "" && filepath.Base(path) == name })
 }
 
 // leadersOf returns the processes of threads, each once.

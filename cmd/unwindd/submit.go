@@ -189,8 +189,8 @@ func (f *submitFlags) submitCollected(ctx context.Context, q *fleet.Queue, e *en
 	}}
 	done := c.run(ctx, &f.momentFlags)
 	done.Left = append(none, done.Left...)
-	for i := range done.Moments {
-		messages.Printf("unwindd: %s\n", done.Moments[i].text(f.repeat))
+	for _, text := range done.momentTexts(f.repeat, f.verbose) {
+		messages.Printf("unwindd: %s\n", text)
 	}
 	done.complain(f.verbose)
 	return list, done.failure(ctx)

@@ -3,7 +3,9 @@
 package collector
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +92,62 @@ func TestPagesKeepWhatTheyHaveAndNoMoreThanTheyMay(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"0xffe+5 0102030405", "0x1fff+4097 0000000000"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestPagesKeepPartsOfWords: what is there already stays, in whatever pieces the rest comes.
+func TestPagesKeepPartsOfWords(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		p, want := &pages{all: map[uint64]*page{}}, map[uint64]byte{}
+		for value := range byte(40) {
+			address, data := r.Uint64N(2*pageSize), bytes.Repeat([]byte{value}, 1+r.IntN(300))
+			p.keep(address, data, 9)
+			for i := range uint64(len(data)) {
+				if _, isThere := want[address+i]; !isThere {
+					want[address+i] = value
+				}
+			}
+		}
+		for address, data := range p.runs() {
+			for i, b := range data {
+				if value, isThere := want[address+uint64(i)]; !isThere || value != b {
+					t.Fatalf("%#x: %d, expected %d, %t", address+uint64(i), b, value, isThere)
+				}
+				delete(want, address+uint64(i))
+			}
+		}
+		if len(want) > 0 {
+			t.Fatalf("%d bytes are lost", len(want))
+		}
+	}
+}
+
+// unknown is a target of which all is read, and no module's file has any of it.
+type unknown struct{ waves }
+
+func (*unknown) ReadMemory(_ locexpr.AddressSpace, _ uint64, buf []byte) (int, error) {
+	return len(buf), nil
+}
+
+func (*unknown) FromFile(address uint64) (*target.Module, uint64) { return nil, max(-address, 1) }
+
+// BenchmarkRecorder reads pages again and again, as language runtimes do that begin each call with the pages of
+// the last one.
+func BenchmarkRecorder(b *testing.B) {
+	const count = 1 << 8
+	s := &unknown{}
+	buf := make([]byte, pageSize)
+	b.SetBytes(16 * count * pageSize)
+	for b.Loop() {
+		r := &recorder{Target: s, files: s, instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}}
+		for range 16 {
+			for i := range uint64(count) {
+				if _, err := r.ReadMemory(locexpr.DefaultSpace, i*pageSize, buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
 	}
 }
 

@@ -76,15 +76,31 @@ func (p *pages) keep(address uint64, data []byte, most int) (added int) {
 			p.all[number] = g
 			added++
 		}
-		for i := range n {
-			if g.known[(at+i)/64]>>((at+i)%64)&1 == 0 {
-				g.bytes[at+i] = data[i]
-				g.known[(at+i)/64] |= 1 << ((at + i) % 64)
-			}
-		}
+		g.keep(at, data[:n])
 		address, data = address+uint64(n), data[n:]
 	}
 	return added
+}
+
+// keep adds bytes, from a place in the page on.
+func (g *page) keep(start int, data []byte) {
+	for len(data) > 0 {
+		bit := start % 64
+		n := min(len(data), 64-bit)
+		wanted := ^uint64(0) >> (64 - n) << bit
+		switch known := &g.known[start/64]; {
+		case *known&wanted == 0:
+			copy(g.bytes[start:], data[:n])
+			*known |= wanted
+		case *known&wanted != wanted:
+			for missing := wanted &^ *known; missing != 0; missing &= missing - 1 {
+				i := bits.TrailingZeros64(missing)
+				g.bytes[start-bit+i] = data[i-bit]
+			}
+			*known |= wanted
+		}
+		start, data = start+n, data[n:]
+	}
 }
 
 // run finds the first known bytes from start on.

@@ -322,7 +322,10 @@ func (c *Core) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte
 // FromFile returns the module whose file has memory that the core lacks.
 func (c *Core) FromFile(address uint64) (m *target.Module, n uint64) {
 	b, m := c.memory.bytesAt(address)
-	return m, max(uint64(len(b)), 1)
+	if len(b) == 0 {
+		return nil, c.memory.gap(address)
+	}
+	return m, uint64(len(b))
 }
 
 // Mapped reports whether the process had an address mapped, and whether as executable. A mapping

@@ -195,6 +195,33 @@ func (m *memory) own(address uint64) (b []byte, module *target.Module) {
 	return b[:min(uint64(len(b)), s.size-offset)], module
 }
 
+// gap returns the number of bytes, at least 1, from an address whose memory is unknown up to where
+// known memory can begin.
+func (m *memory) gap(address uint64) uint64 {
+	m.settle()
+	n := max(^uint64(0)-address, 1)
+	i := sort.Search(len(m.segments), func(i int) bool { return m.segments[i].start > address })
+	if i < len(m.segments) {
+		n = m.segments[i].start - address
+	}
+	if i > 0 {
+		s := &m.segments[i-1]
+		for _, size := range []uint64{s.size, s.written} {
+			if offset := address - s.start; offset < size {
+				n = min(n, size-offset)
+			}
+		}
+	}
+	i = sort.Search(len(m.files), func(i int) bool { return m.files[i].start > address })
+	if i < len(m.files) {
+		n = min(n, m.files[i].start-address)
+	}
+	if m.devices != nil {
+		n = min(n, m.devices.gap(address))
+	}
+	return n
+}
+
 // read fills buf from address on and returns the number of known bytes. The caller is inside
 // object.Guard.
 func (m *memory) read(address uint64, buf []byte) (n int) {
