@@ -26,6 +26,9 @@ type CompareOptions struct {
 	Own map[string]map[string]string
 	// ByThread compares the threads of targets with each other, not the targets.
 	ByThread bool
+	// CrashedOnly compares only the threads that crashed. What WritePart writes has the others, too, and says that
+	// they are not compared: merging parts takes over the choice for all.
+	CrashedOnly bool
 	// Jobs is how many targets are walked at a time; 0: as many as there are processors.
 	Jobs int
 }
@@ -74,7 +77,11 @@ func (c *Comparer) take() *comparer {
 		c.idle = c.idle[:n-1]
 		return w
 	}
-	return &comparer{part: comparison.New(c.options.ByThread)}
+	return c.newComparer()
+}
+
+func (c *Comparer) newComparer() *comparer {
+	return &comparer{part: comparison.New(comparison.Options{ByThread: c.options.ByThread, CrashedOnly: c.options.CrashedOnly})}
 }
 
 func (c *Comparer) put(w *comparer) {
@@ -149,7 +156,7 @@ func (c *Comparer) merged() *comparison.Part {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.idle) == 0 {
-		c.idle = []*comparer{{part: comparison.New(c.options.ByThread)}}
+		c.idle = []*comparer{c.newComparer()}
 	}
 	all := c.idle[0]
 	for _, w := range c.idle[1:] {

@@ -138,6 +138,36 @@ func TestStacksOfACrashAreCompared(t *testing.T) {
 	}
 }
 
+// TestCrashedThreadsOfMinidumpsAreComparedAsThoseOfCores compares only threads that crashed: of a core, of minidumps, one of
+// which is of a machine that nothing here walks, of a wave, and of a process in which none did.
+func TestCrashedThreadsOfMinidumpsAreComparedAsThoseOfCores(t *testing.T) {
+	const breakpad, rank = "internal/target/minidump/testdata/minidump2.dmp", "../examples/job/stacks/rank0.snapshot"
+	c := compare(t, engine.CompareOptions{CrashedOnly: true}, crashedCore, crashedMinidump, breakpad, pythonSnapshot, rank)
+	stacks, none := map[string]trace.ClassThread{}, 0
+	for i := range c.Targets {
+		class, path := &c.Classes[c.Targets[i].Class], c.Targets[i].Path
+		switch {
+		case class.Unread != "":
+			if path != breakpad || !strings.Contains(class.Unread, "i386") {
+				t.Errorf("%s: %s", path, class.Unread)
+			}
+		case len(class.Threads) == 0 && path == rank && slices.Equal(class.Facts, []string{"none of its threads is known to have crashed"}):
+			none++
+		case len(class.Threads) != 1 || c.Targets[i].Threads != 1 || !class.Threads[0].Crashed:
+			t.Errorf("%s has the threads %+v, expected the one that crashed", path, class.Threads)
+		default:
+			stacks[path] = class.Threads[0]
+		}
+	}
+	core, dump := stacks[crashedCore], stacks[crashedMinidump]
+	if none != 1 || len(stacks) != 3 || core.Node != dump.Node || core.Role != dump.Role || core.Node < 0 {
+		t.Errorf("%d targets without a crash, and the stacks %+v", none, stacks)
+	}
+	if wave := stacks[pythonSnapshot]; wave.Role != "wave of grade" {
+		t.Errorf("%s has the role %q, expected its wave that stopped", pythonSnapshot, wave.Role)
+	}
+}
+
 // TestWhatCannotBeReadIsSaid gives files that are no targets, or damaged ones, beside a good one.
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	dir := t.TempDir()

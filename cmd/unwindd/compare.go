@@ -40,6 +40,7 @@ type compareFlags struct {
 	from    string
 	labels  []string
 	threads bool
+	crashed bool
 	jobs    int
 	top     int
 
@@ -76,6 +77,7 @@ IDs of jobs of a fleet stand for their reports, which 'unwindd submit --as compa
   unwindd compare cores.tar.zst --label rank='rank([0-9]+)'
   unwindd compare --from targets.txt --format html -o hang.html
   unwindd compare stacks/ --signature
+  unwindd compare /var/crash --crashed
   unwindd compare node1.part node2.part --fail-if-differ
   unwindd compare 4711 --threads`,
 		Args: usageArgs(cobra.ArbitraryArgs),
@@ -90,6 +92,7 @@ IDs of jobs of a fleet stand for their reports, which 'unwindd submit --as compa
 	flags.StringVar(&f.from, "from", "", "the targets are in `FILE` too, one in a line, which may have labels behind it, NAME=VALUE, each behind a tab; - is standard input")
 	addLabels(flags, &f.labels)
 	flags.BoolVar(&f.threads, "threads", false, "compare threads with each other, not targets")
+	flags.BoolVar(&f.crashed, "crashed", false, "compare only the threads that crashed: a target of which none did is in a class of its own")
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk `N` targets at a time; 0 is one for every CPU")
 	flags.IntVar(&f.top, "top", report.DefaultClasses, "describe at most `N` classes in text and Markdown, the smallest ones; 0: all")
 	flags.BoolVar(&f.signature, "signature", false, "print the signature of each class: equal ones part from the rest by equal stacks, in all comparisons")
@@ -119,7 +122,7 @@ func (f *compareFlags) run(cmd *cobra.Command, args []string) error {
 	isOfThreads := f.threads || f.format != partFormat && in.isOne()
 	c := &comparing{
 		comparedInputs: in, flags: f,
-		comparer: e.NewComparer(engine.CompareOptions{Labels: rules, Own: in.labels, ByThread: isOfThreads, Jobs: f.jobs}), engine: e,
+		comparer: e.NewComparer(engine.CompareOptions{Labels: rules, Own: in.labels, ByThread: isOfThreads, CrashedOnly: f.crashed, Jobs: f.jobs}), engine: e,
 	}
 	if err := c.addAll(cmd); err != nil {
 		return err

@@ -24,9 +24,10 @@ import (
 
 // comparedJSON has members of a comparison as JSON.
 type comparedJSON struct {
-	Version  int
-	ByThread bool `json:"by_thread"`
-	Targets  []struct {
+	Version     int
+	ByThread    bool `json:"by_thread"`
+	CrashedOnly bool `json:"crashed_only"`
+	Targets     []struct {
 		Path   string
 		Labels map[string]string
 		Count  int

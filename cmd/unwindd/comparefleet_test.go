@@ -57,11 +57,20 @@ func TestAFleetWalksForAComparison(t *testing.T) {
 			t.Errorf("%s: status %d, -expected +got:\n%s", how, status, diff)
 		}
 	}
+	crashed := append([]string{"--crashed", "--label", "kind=[a-z]+$"}, targets...)
+	want, _ = inFleet(t, dir, work, append([]string{"compare", "--format", "json"}, crashed...)...)
+	out, _ = inFleet(t, dir, work, append([]string{"submit", "--as", "compare"}, crashed...)...)
+	ids = jobsOf(t, out)
+	inFleet(t, dir, work, append([]string{"results", "--wait"}, ids...)...)
+	got, status := inFleet(t, dir, work, append([]string{"compare", "--format", "json"}, ids...)...)
+	if diff := cmp.Diff(want, got); diff != "" || status != 0 || !strings.Contains(got, `"crashed_only":true`) {
+		t.Errorf("the threads that crashed: status %d, -expected +got:\n%s", status, diff)
+	}
 	var c comparedJSON
 	reports, _ := inFleet(t, dir, work, "submit", "core", "crash.dmp", "--format", "json")
 	ids = jobsOf(t, reports)
 	inFleet(t, dir, work, append([]string{"results", "--wait"}, ids...)...)
-	got, status := inFleet(t, dir, work, append([]string{"compare", "--format", "json", "0f9a66d1c5b7e34a8d2b3c4d5e6f7081"}, ids...)...)
+	got, status = inFleet(t, dir, work, append([]string{"compare", "--format", "json", "0f9a66d1c5b7e34a8d2b3c4d5e6f7081"}, ids...)...)
 	if err := json.Unmarshal([]byte(got), &c); err != nil || status != 0 || len(c.Targets) != 3 {
 		t.Fatalf("status %d, %v, %s", status, err, got)
 	}

@@ -320,7 +320,7 @@ func (f *submitFlags) task(input *jobInput) (fleet.Task, error) {
 	case "profile":
 		options, err = f.profile, f.profile.Check()
 	case "compare":
-		options = job.NewCompare(input.name, f.labels)
+		options = job.NewCompare(input.name, f.labels, f.stack.Crashed)
 	default:
 		options = job.NewSnapshot(input.name)
 	}

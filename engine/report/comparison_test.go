@@ -34,7 +34,7 @@ type madeJob struct {
 	after func(*trace.Comparison) // of what has no place in a target
 }
 
-func newMadeJob() *madeJob { return &madeJob{part: comparison.New(false)} }
+func newMadeJob() *madeJob { return &madeJob{part: comparison.New(comparison.Options{})} }
 
 // madeTarget is the process of a rank, with threads: a role, and a stack.
 func madeTarget(rank int, threads ...[2]string) *comparison.Target {
@@ -210,6 +210,21 @@ func withoutRanks() *madeJob {
 	return m
 }
 
+// crashedOnly is crashes of two causes, of which only the threads that crashed are compared, among targets that did not
+// crash.
+func crashedOnly() *madeJob {
+	m := &madeJob{part: comparison.New(comparison.Options{CrashedOnly: true})}
+	for i := range 12 {
+		t := madeTarget(i, [2]string{"main", "main;handle;parse_header"}, [2]string{"worker", fmt.Sprintf("clone3;worker;step%d", i)})
+		t.Facts, t.Threads[0].Crashed = []string{"SIGSEGV / SEGV_MAPERR"}, i < 8
+		if i == 3 {
+			t.Threads[0].Frames[2].Function = "check_totals"
+		}
+		m.part.Add(t)
+	}
+	return m
+}
+
 // text is the comparison as text.
 func (m *madeJob) text(t *testing.T, o TextOptions) string {
 	t.Helper()
@@ -220,7 +235,7 @@ func (m *madeJob) text(t *testing.T, o TextOptions) string {
 func madeComparisons() map[string]*madeJob {
 	return map[string]*madeJob{
 		"one rank of many": oneOutlier(9600), "half the ranks": halfAhead(), "facts, builds, unread targets": manyKinds(), "moments": moments(),
-		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeJob(), "paths": withoutRanks(),
+		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeJob(), "crashed threads": crashedOnly(), "paths": withoutRanks(),
 	}
 }
 

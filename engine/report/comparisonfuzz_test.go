@@ -35,7 +35,7 @@ var chosenNames = []string{"main", "a", "b", "long::name<of, a, template>::funct
 
 // job makes a job of the choices.
 func (c *choices) job() *madeJob {
-	m := &madeJob{part: comparison.New(c.below(8) == 7)}
+	m := &madeJob{part: comparison.New(comparison.Options{ByThread: c.below(8) == 7, CrashedOnly: c.below(8) == 7})}
 	for range c.below(24) + 1 {
 		rank := c.below(20)
 		t := &comparison.Target{Path: fmt.Sprintf("/job/%d", c.below(30)), Labels: map[string]string{"rank": strconv.Itoa(rank)}, Host: "h" + strconv.Itoa(c.below(3)), PID: int64(c.below(40))}

@@ -156,6 +156,9 @@ type jsonCollective struct {
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	b := newOutput(w)
 	b.put(`{"version":`, strconv.Itoa(ComparisonVersion), `,"by_thread":`, strconv.FormatBool(c.c.ByThread))
+	if c.c.CrashedOnly {
+		b.put(`,"crashed_only":true`)
+	}
 	d := c.c
 	for _, err := range []error{
 		elements(b, "targets", d.Targets, newJSONTarget), elements(b, "classes", d.Classes, newJSONClass),

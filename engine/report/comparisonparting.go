@@ -17,7 +17,7 @@ func (t *comparisonText) parting(number int) {
 	c := &t.c.Classes[number]
 	p := c.PartsAt
 	if p == nil || len(c.Facts)+len(c.Builds) > 0 && t.isUsual(number) {
-		if number != t.largest() && len(c.Facts)+len(c.Builds) > 0 {
+		if number != t.largest() && len(c.Facts)+len(c.Builds) > 0 && !t.isWithoutStacks(c) {
 			t.printf("  %s\n", t.faint("most others have its stacks too"))
 		}
 		t.example(c)
@@ -35,6 +35,11 @@ func (t *comparisonText) parting(number int) {
 	}
 	t.rows(t.partingRows(number))
 	t.example(c)
+}
+
+// isWithoutStacks reports whether no thread of a class is compared, because none crashed.
+func (t *comparisonText) isWithoutStacks(c *trace.TargetClass) bool {
+	return t.c.CrashedOnly && len(c.Threads) == 0
 }
 
 // partingRow is a way on from the last frame that a class has in common with others: its own, or one of theirs.
@@ -188,7 +193,7 @@ func (t *comparisonText) countHaving() {
 	last := map[roleStack]int{} // the class that was counted last, from 1 on: one may have the stack twice, as where some of its threads move
 	for i := range t.c.Classes {
 		c := &t.c.Classes[i]
-		if c.Unread != "" {
+		if c.Unread != "" || t.isWithoutStacks(c) {
 			continue
 		}
 		t.read += len(c.Targets)
@@ -202,10 +207,10 @@ func (t *comparisonText) countHaving() {
 }
 
 // elsewhere is how many other targets have neither the stack at which a class parts nor one of its branches. It is
-// known of the main thread, of which each target has one.
+// known of the main thread, of which each target has one, unless only those that crashed are compared.
 func (t *comparisonText) elsewhere(number int) int {
 	p := t.c.Classes[number].PartsAt
-	if p.Role != mainRole || p.IsMissing || p.More > 0 || t.c.ByThread {
+	if p.Role != mainRole || p.IsMissing || p.More > 0 || t.c.ByThread || t.c.CrashedOnly {
 		return 0
 	}
 	have, all := t.others(number)
@@ -218,7 +223,7 @@ func (t *comparisonText) elsewhere(number int) int {
 // largest is the largest class with stacks; -1: none has.
 func (t *comparisonText) largest() int {
 	for i := len(t.c.Classes) - 1; i >= 0; i-- {
-		if t.c.Classes[i].Unread == "" {
+		if c := &t.c.Classes[i]; c.Unread == "" && !t.isWithoutStacks(c) {
 			return i
 		}
 	}

@@ -66,7 +66,7 @@ func (t *comparisonText) nameRows(rows []treeRow) {
 // one class.
 func (t *comparisonText) rolesOfOne() map[int]string {
 	largest := t.largest()
-	if t.readable != 1 {
+	if t.readable != 1 || largest < 0 {
 		return nil
 	}
 	roles := map[int]string{}

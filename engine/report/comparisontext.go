@@ -105,7 +105,9 @@ func (t *comparisonText) totals() string {
 		line += " of " + cutFront(escape.Text(path), comparisonWidth/2)
 	}
 	if !t.c.ByThread {
-		line += ", " + plural(threads, "thread", "threads")
+		line += ", " + t.threads(threads)
+	} else if t.c.CrashedOnly {
+		line += ", only the crashed ones"
 	}
 	if t.hasMoments {
 		line += fmt.Sprintf(", at %d moments", most)
@@ -123,6 +125,14 @@ func (t *comparisonText) totals() string {
 		line += ", " + plural(n, "problem", "problems") + " below"
 	}
 	return line
+}
+
+// threads is a number of threads in words.
+func (t *comparisonText) threads(n int) string {
+	if t.c.CrashedOnly {
+		return plural(n, "crashed thread", "crashed threads")
+	}
+	return plural(n, "thread", "threads")
 }
 
 // onePath is the path of all targets; "" where it is not one.

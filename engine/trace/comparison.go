@@ -9,6 +9,9 @@ import "time"
 type Comparison struct {
 	// ByThread is true where each target is one thread of a process.
 	ByThread bool
+	// CrashedOnly is true where only threads that crashed are compared. Targets of which no thread did are a class
+	// without stacks.
+	CrashedOnly bool
 	// Targets are in the order of their labels and paths, numbers in them by their values.
 	Targets []ComparedTarget
 	// Classes are the classes of targets, the smallest first; of threads, those that no other thread has the role of

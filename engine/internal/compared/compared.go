@@ -93,6 +93,7 @@ type nameKey struct {
 type name struct {
 	short       string // for people; "" where it is the same
 	isMachinery bool
+	isOfPool    bool
 }
 
 // maxNames bounds the names that a Reader keeps.
@@ -107,7 +108,7 @@ func (r *Reader) nameOf(s *trace.Symbol) *name {
 	if r.names == nil || len(r.names) >= maxNames {
 		r.names = map[nameKey]*name{}
 	}
-	n := &name{isMachinery: isMachinery(s.Function, s.File)}
+	n := &name{isMachinery: isMachinery(s.Function, s.File), isOfPool: isOfPool(s.Function, s.File)}
 	if short := funcname.Of(s); short != s.Function {
 		n.short = clip(short)
 	}

@@ -29,29 +29,61 @@ var mainNames = map[string]bool{"MainThread": true, "main": true}
 // starters are functions by which libraries and language runtimes start threads, beside those that a
 // signature leaves out.
 var starters = map[string]bool{
-	// the C library, by other names than signatures know
-	"clone": true,
+	// the C library, by other names than signatures know, and what std::async has it call
+	"clone": true, "pthread_once": true, "__pthread_once": true, "___pthread_once": true, "__pthread_once_slow": true, "__once_proxy": true, "__gthread_once": true,
+	// std::__invoke of libc++, whose name begins with its type
+	"decltype": true,
 	// CPython
 	"pythread_wrapper": true, "thread_run": true, "t_bootstrap": true, "bootstrap": true, "Thread._bootstrap": true, "Thread._bootstrap_inner": true, "Thread.run": true,
-	"_bootstrap": true, "_bootstrap_inner": true, "method_vectorcall": true, "_PyVectorcall_Call": true, "PyObject_Call": true, "_PyObject_Call": true, "_PyFunction_Vectorcall": true, "PyEval_CallObjectWithKeywords": true,
+	"_bootstrap": true, "_bootstrap_inner": true, "run@threading.py": true, "method_vectorcall": true, "_PyVectorcall_Call": true, "PyObject_Call": true, "_PyObject_Call": true, "_PyFunction_Vectorcall": true, "PyEval_CallObjectWithKeywords": true,
 	// HotSpot
 	"thread_native_entry": true, "Thread::call_run": true, "JavaThread::run": true, "JavaThread::thread_main_inner": true, "thread_entry": true, "java_start": true,
 	"JavaCalls::call_virtual": true, "JavaCalls::call_helper": true, "JavaCalls::call": true, "java.lang.Thread.run": true, "java.lang.Thread.runWith": true,
-	"os::os_exception_wrapper": true,
+	"os::os_exception_wrapper": true, "ThreadJavaMain": true, "JavaMain": true, "invokeStaticMainWithArgs": true, "jni_CallStaticVoidMethod": true, "jni_invoke_static": true,
+	// .NET
+	"CorUnix::CPalThread::ThreadEntry": true, "Thread::intermediateThreadProc": true, "ThreadNative::KickOffThread": true, "ThreadNative::KickOffThread_Worker": true,
+	"ManagedThreadBase::KickOff": true, "ManagedThreadBase_DispatchOuter": true, "ManagedThreadBase_DispatchMiddle": true, "ManagedThreadBase_DispatchInner": true,
+	"ManagedThreadBase_FullTransition": true, "ManagedThreadBase_NoADTransition": true, "CallDescrWorkerInternal": true, "CallDescrWorkerWithHandler": true, "DispatchCallSimple": true,
+	"MethodDescCallSite::CallTargetWorker": true, "System.Threading.Thread.StartCallback": true, "System.Threading.ThreadHelper.ThreadStart": true, "System.Threading.ThreadHelper.ThreadStart_Context": true,
+	// Ruby, OCaml, cgo
+	"nt_start": true, "thread_start_func_1": true, "thread_start_func_2": true, "thread_do_start": true, "caml_thread_start": true, "threadentry": true, "crosscall1": true, "crosscall_amd64": true,
 	// Windows
-	"_threadstartex": true, "_threadstart": true, "ThreadStartThunk": true, "call_thread_func": true, "thread_start_wrapper": true,
+	"_threadstartex": true, "_threadstart": true, "ThreadStartThunk": true, "call_thread_func": true, "thread_start_wrapper": true, "invoke_thread_procedure": true, "_callthreadstart": true, "_callthreadstartex": true,
 	// GLib, Qt, Boost, libuv
 	"g_thread_proxy": true, "QThreadPrivate::start": true, "thread_proxy": true, "boost::thread_proxy": true, "uv__thread_start": true,
 	// sanitizers put their own function between
 	"asan_thread_start": true, "__tsan_thread_start_func": true, "MsanThreadStartFunc": true, "__lsan_thread_start_func": true,
 }
 
+// starting begin the names of functions that lead to the one that a thread was started for: they are of libraries of
+// languages, for whose own functions no program starts a thread.
+var starting = []string{
+	// std::thread, std::async, std::function, std::bind of C++; std::thread of Rust
+	"std::", "alloc::boxed::",
+	// Boost.Thread, with Boost.Bind and Boost.Function
+	"boost::detail::thread_data", "boost::detail::function::", "boost::function", "boost::_bi::", "boost::_mfi::", "boost::bind",
+	// D
+	"core.thread.",
+}
+
+// pools begin the names of functions of libraries whose threads execute what comes: of OpenMP by GCC and LLVM, and TBB. One that
+// waits has the pool's function as its role, as all that its libraries do there is chance.
+var pools = []string{"gomp_", "GOMP_", "__kmp", "tbb::"}
+
+func begins(plain string, with []string) bool {
+	return slices.ContainsFunc(with, func(s string) bool { return strings.HasPrefix(plain, s) })
+}
+
 // isMachinery reports whether a function starts threads or the program, so that the next one further in
 // is the one that the thread was started for.
 func isMachinery(function, file string) bool {
 	plain := signature.PlainName(function, file)
-	return starters[plain] || starters[function] || signature.IsStartup(plain)
+	return starters[plain] || starters[function] || file != "" && starters[plain+"@"+path.Base(file)] || begins(plain, starting) ||
+		signature.IsStartup(plain) || signature.IsPlumbing(plain)
 }
+
+// isOfPool reports whether a function is of a library whose threads execute what comes.
+func isOfPool(function, file string) bool { return begins(signature.PlainName(function, file), pools) }
 
 // roles returns the roles of the threads of a process.
 func (r *Reader) roles(p *Process) []string {
@@ -125,23 +157,45 @@ func entryName(function string) string {
 // A stack of which the outermost frames are not known does not tell.
 func (r *Reader) entry(th *Thread) string {
 	isKnown := th.Ends == ""
+	var pool *trace.ComparedFrame
 	for i := range slices.Backward(th.Frames) {
 		f := &th.Frames[i]
-		if r.starts(f) {
-			isKnown = true
-			continue
-		}
 		switch {
-		case !isKnown || f.Function == "" && f.Module == "":
+		case r.starts(f):
+			isKnown = true
+		case r.isOfPool(f):
+			if isKnown = true; pool == nil {
+				pool = f
+			}
+		case pool != nil && f.Module != "" && (f.Module == pool.Module || signature.IsSystem(f.Module)): // it waits
+		case !isKnown:
 			return noRole
-		case f.Function == "":
-			return f.Module + "+0x" + strconv.FormatUint(f.Offset, 16)
-		case f.Short != "":
-			return f.Short
+		default:
+			return nameOfEntry(f)
 		}
-		return f.Function
+	}
+	if pool != nil {
+		return nameOfEntry(pool)
 	}
 	return noRole
+}
+
+// nameOfEntry names the function of a frame for a role.
+func nameOfEntry(f *trace.ComparedFrame) string {
+	switch {
+	case f.Function == "" && f.Module == "":
+		return noRole
+	case f.Function == "":
+		return f.Module + "+0x" + strconv.FormatUint(f.Offset, 16)
+	case f.Short != "":
+		return f.Short
+	}
+	return f.Function
+}
+
+// isOfPool reports whether a frame is of a library whose threads execute what comes.
+func (r *Reader) isOfPool(f *trace.ComparedFrame) bool {
+	return f.Function != "" && r.nameOf(&trace.Symbol{Function: f.Function, File: f.File}).isOfPool
 }
 
 // starts reports whether a frame is of a function that starts threads. Libraries of the system do that in

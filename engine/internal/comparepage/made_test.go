@@ -66,7 +66,7 @@ func rank(i int, stack string, others []comparison.Thread) *comparison.Target {
 
 // equal is a job of ranks whose stacks are all alike.
 func equal(ranks, threads int) *trace.Comparison {
-	p, others := comparison.New(false), common(threads)
+	p, others := comparison.New(comparison.Options{}), common(threads)
 	for i := range ranks {
 		p.Add(rank(i, waits, others))
 	}
@@ -76,7 +76,7 @@ func equal(ranks, threads int) *trace.Comparison {
 // job is a job of ranks of which one crashed (the one in the middle), one is elsewhere (a third), one has another
 // library in its stacks (5), and two could not be read (the last but one and two).
 func job(ranks, threads int) *trace.Comparison {
-	p, others := comparison.New(false), common(threads)
+	p, others := comparison.New(comparison.Options{}), common(threads)
 	for i := range ranks {
 		t := rank(i, waits, others)
 		t.Threads[0].Frames[7].Module = "libnccl.so.2"
@@ -108,7 +108,7 @@ func job(ranks, threads int) *trace.Comparison {
 // distinct is a job of ranks that are a class each: below a function that all have, each thread has functions of
 // its own.
 func distinct(ranks, threads, deep int) *trace.Comparison {
-	p, random := comparison.New(false), rand.New(rand.NewPCG(1, 2))
+	p, random := comparison.New(comparison.Options{}), rand.New(rand.NewPCG(1, 2))
 	for i := range ranks {
 		t := rank(i, "start_thread", nil)
 		t.Threads = nil

@@ -162,7 +162,10 @@ func facts(c *trace.Comparison) []fact {
 		}
 	}
 	list := []fact{{"different stacks", grouped(stacks)}}
-	if !c.ByThread {
+	switch {
+	case c.CrashedOnly: // of threads too: it says that others were left out
+		list = append([]fact{{"threads that crashed", grouped(threads)}}, list...)
+	case !c.ByThread:
 		list = append([]fact{{"threads", grouped(threads)}}, list...)
 	}
 	if moments > 1 {

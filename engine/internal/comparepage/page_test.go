@@ -249,7 +249,7 @@ func TestPageOfATargetThatWasNotRead(t *testing.T) {
 
 // TestReportsHaveWhatIsKnownOfStacks: which stand still, which move, which end early, and the problems of the target.
 func TestReportsHaveWhatIsKnownOfStacks(t *testing.T) {
-	p, others := comparison.New(false), common(4)
+	p, others := comparison.New(comparison.Options{}), common(4)
 	for i := range 40 {
 		first, second := rank(i, waits, others), rank(i, waits, others)
 		if i == 7 {
@@ -288,7 +288,7 @@ func TestReportsHaveWhatIsKnownOfStacks(t *testing.T) {
 
 // TestThreadsAreComparedInTheirWords where the targets are the threads of one process.
 func TestThreadsAreComparedInTheirWords(t *testing.T) {
-	p, target := comparison.New(true), rank(0, "main", nil)
+	p, target := comparison.New(comparison.Options{ByThread: true}), rank(0, "main", nil)
 	target.Threads = nil
 	for i := range 100 {
 		stack := elsewhere + "pthread_cond_wait"

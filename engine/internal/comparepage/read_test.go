@@ -21,7 +21,7 @@ import (
 
 // randomComparison compares targets that were made by chance.
 func randomComparison(random *rand.Rand) *trace.Comparison {
-	p := comparison.New(false)
+	p := comparison.New(comparison.Options{})
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	for i := range 1 + random.IntN(40) {
 		t := rank(i, "main", nil)

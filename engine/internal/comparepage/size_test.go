@@ -26,7 +26,7 @@ func pageOf(t *testing.T, c *trace.Comparison, l limits, most int) string {
 // TestPagesAreBounded: data that are too large lose frames of few targets, and the page has where classes part, and
 // says how much it lacks.
 func TestPagesAreBounded(t *testing.T) {
-	huge := comparison.New(false)
+	huge := comparison.New(comparison.Options{})
 	for i := range 50 {
 		t := rank(i, "main;"+randomName(i, 20_000), nil)
 		t.Threads[0].Role = strings.Repeat("r", 9000)
@@ -104,7 +104,7 @@ func TestCutStacksAreShownAsCut(t *testing.T) {
 
 // TestVeryDeepStacksAreShown in a tree and in a report, in pieces.
 func TestVeryDeepStacksAreShown(t *testing.T) {
-	p := comparison.New(false)
+	p := comparison.New(comparison.Options{})
 	for i := range 3 {
 		var stack strings.Builder
 		for k := range 20_000 {

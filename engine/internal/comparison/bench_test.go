@@ -73,7 +73,7 @@ func (l *large) rank(rank int) *Target {
 }
 
 func (l *large) part(first, n int) *Part {
-	p := New(false)
+	p := New(Options{})
 	for rank := range n {
 		p.Add(l.rank(first + rank))
 	}
@@ -145,7 +145,7 @@ func BenchmarkAllDifferent(b *testing.B) {
 // Recursions of a different depth in each target.
 func BenchmarkDepths(b *testing.B) {
 	for b.Loop() {
-		p := New(false)
+		p := New(Options{})
 		frames := newLarge(1, 10000).stacks[0]
 		for rank := range 5000 {
 			p.Add(&Target{Path: fmt.Sprint(rank), Threads: []Thread{{ID: "1", Role: "main", Frames: frames[:5000+rank]}}})
@@ -163,7 +163,7 @@ func BenchmarkThreads10000(b *testing.B) {
 		l := newLarge(10000, 20)
 		t := l.rank(0)
 		start := time.Now()
-		p := New(false)
+		p := New(Options{})
 		p.Add(t)
 		b.ReportMetric(time.Since(start).Seconds(), "add-s")
 		start = time.Now()

@@ -59,10 +59,16 @@ func (r *result) orderUnits() {
 	})
 }
 
+// noneCrashed is the only fact about a target in which no thread crashed, where the threads that did are compared.
+const noneCrashed = "none of its threads is known to have crashed"
+
 // facts are the facts about a unit, sorted.
 func (r *result) facts(u *unit) (list []string) {
-	if u.view < 0 || u.isThread && !u.crashed {
+	switch {
+	case u.view < 0 || u.isThread && !u.crashed:
 		return nil
+	case r.out.CrashedOnly && !u.process.hasThreads(r.part):
+		return []string{noneCrashed}
 	}
 	for _, n := range u.process.last().facts {
 		list = append(list, r.text(n))
@@ -90,7 +96,6 @@ func (r *result) makeClasses() {
 			builds = r.buildsOf(u)
 			key.functions = r.views[u.view].functionKey
 			key.facts, key.builds = fmt.Sprintf("%q", facts), fmt.Sprintf("%q", builds)
-			r.readable++
 		}
 		c := known[key]
 		if c == nil {
@@ -102,7 +107,16 @@ func (r *result) makeClasses() {
 	}
 	for _, c := range r.classes {
 		r.countClass(c)
+		if r.isCompared(c) {
+			r.readable += len(c.units)
+		}
 	}
+}
+
+// isCompared reports whether a class has stacks that can part from others: it was read, and is not the class of targets in
+// which no thread crashed where others are left out.
+func (r *result) isCompared(c *class) bool {
+	return c.view != nil && !(r.out.CrashedOnly && len(c.view.functions) == 0)
 }
 
 // countClass counts the threads of a class and divides it into variants.

@@ -11,6 +11,19 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
+// Options choose the threads that are compared. An option of one part is one of all that it is merged with.
+type Options struct {
+	// ByThread compares each thread, not each target; a single target is compared by its threads in any case.
+	ByThread bool
+	// CrashedOnly leaves out the threads that did not crash. A Part keeps them.
+	CrashedOnly bool
+}
+
+// or returns the options that one of two has.
+func (o Options) or(other Options) Options {
+	return Options{ByThread: o.ByThread || other.ByThread, CrashedOnly: o.CrashedOnly || other.CrashedOnly}
+}
+
 // Target is a target at one moment, in the form in which it is compared.
 type Target struct {
 	Path   string

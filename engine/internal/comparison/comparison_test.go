@@ -41,7 +41,7 @@ func targetOf(rank int, threads ...string) *Target {
 }
 
 func resultOf(list ...*Target) *trace.Comparison {
-	p := New(false)
+	p := New(Options{})
 	for _, t := range list {
 		p.Add(t)
 	}

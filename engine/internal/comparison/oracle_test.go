@@ -220,7 +220,7 @@ func (j *job) threads() (list []*plainProcess) {
 }
 
 func (j *job) result(byThread bool) *trace.Comparison {
-	p := New(byThread)
+	p := New(Options{ByThread: byThread})
 	for _, t := range j.targets() {
 		p.Add(t)
 	}
@@ -272,9 +272,9 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 
 // merged adds the targets in any order to some parts, and merges these in any order; some are written and read.
 func (j *job) merged(t *testing.T) *Part {
-	parts := []*Part{New(false)}
+	parts := []*Part{New(Options{})}
 	for range j.IntN(4) {
-		parts = append(parts, New(false))
+		parts = append(parts, New(Options{}))
 	}
 	list := j.targets()
 	for _, i := range j.Perm(len(list)) {

@@ -18,7 +18,7 @@ import (
 // Part is the state of a comparison of some targets. It keeps each distinct stack once, and of each target which
 // stacks its threads have. It is not for concurrent use.
 type Part struct {
-	byThread bool
+	options  Options
 	texts    texts
 	frames   []trace.ComparedFrame
 	frameIDs map[frameKey]uint32
@@ -101,11 +101,10 @@ type note struct{ key, data string }
 // maxLabels is how many labels of a target are kept.
 const maxLabels = 64
 
-// New returns a Part without targets. byThread is true where each thread is compared, not each target; a single target
-// is compared by its threads in any case.
-func New(byThread bool) *Part {
+// New returns a Part without targets.
+func New(o Options) *Part {
 	p := &Part{
-		byThread: byThread, frameIDs: map[frameKey]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
+		options: o, frameIDs: map[frameKey]uint32{}, nodes: trie.New(0), parent: []uint32{0}, frame: []uint32{0}, current: []uint32{0},
 		shapeIDs: map[string]uint32{}, moduleIDs: map[string]uint32{}, notes: map[note]struct{}{},
 	}
 	p.texts.number("")
@@ -379,7 +378,7 @@ type merging struct {
 
 func (m *merging) merge() {
 	p, q := m.p, m.q
-	p.byThread = p.byThread || q.byThread
+	p.options = p.options.or(q.options)
 	for i, s := range q.texts.list {
 		m.texts[i] = p.texts.number(s)
 	}

@@ -11,7 +11,7 @@ import "errors"
 // the last bit. A text has its length before it, and a list how many elements it has. Numbers of texts, frames, nodes, shapes
 // and sets count from 0, in the order of the part:
 //
-//	1 where threads are compared, else 0
+//	the sum of 1 where threads are compared, and 2 where only those that crashed are compared
 //	the texts, of which the first is empty
 //	the frames: the numbers of the texts of the function, its short name, the module, the runtime and the file; the offset;
 //	    line and column, which may be negative; and the sum of 1 for an inlined call, 2 for a frame of a wave and 4 for a guess
@@ -45,6 +45,13 @@ func IsPart(data []byte) bool {
 	n := len(partMagic) - 1
 	return len(data) >= n && string(data[:n]) == string(partMagic[:n])
 }
+
+// Options of a part.
+const (
+	byThreadOption = 1 << iota
+	crashedOption
+	allOptions = 1<<iota - 1
+)
 
 // Flags of frames.
 const (

@@ -158,7 +158,7 @@ func (r *result) makePartings() {
 		}
 		c.parting.isAny = without > 0
 		k := slices.IndexFunc(frequent, func(s uint32) bool { return has[s] != i+1 })
-		if c.view != nil && k >= 0 && v.ends[frequent[k]] > without {
+		if r.isCompared(c) && k >= 0 && v.ends[frequent[k]] > without {
 			r.miss(c, frequent[k])
 		}
 	}
@@ -215,13 +215,13 @@ func (r *result) miss(c *class, stack uint32) {
 func (r *result) writePartings() {
 	last := -1
 	for i, c := range r.classes {
-		if c.view != nil {
+		if r.isCompared(c) {
 			last = i
 		}
 	}
 	for i, c := range r.classes {
 		out := &r.out.Classes[i]
-		if c.view != nil && i != last && c.parting.isAny {
+		if r.isCompared(c) && i != last && c.parting.isAny {
 			out.PartsAt = r.partsAt(c)
 		}
 		out.Signature = r.signature(c, out.PartsAt != nil)

@@ -31,7 +31,7 @@ func Read(r io.Reader) (*Part, error) {
 	if have, want := crc32.Checksum(data[:end], castagnoli), binary.LittleEndian.Uint32(data[end:]); have != want {
 		return nil, fmt.Errorf("%w: its checksum is %#x, expected %#x: it was cut off or changed; write it again", ErrPart, have, want)
 	}
-	p := &partReader{data: data[:end], offset: n, part: New(false)}
+	p := &partReader{data: data[:end], offset: n, part: New(Options{})}
 	p.read()
 	return p.part, p.failed
 }
@@ -137,7 +137,8 @@ func (p *partReader) time() time.Time {
 
 // read reads all behind the magic.
 func (p *partReader) read() {
-	p.part.byThread = p.number(1) == 1
+	options := p.number(allOptions)
+	p.part.options = Options{ByThread: options&byThreadOption != 0, CrashedOnly: options&crashedOption != 0}
 	p.readTexts()
 	p.readFrames()
 	p.readNodes()

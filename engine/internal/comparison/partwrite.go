@@ -24,7 +24,7 @@ type partWriter struct {
 // Write writes all that was added, for Read.
 func (p *Part) Write(w io.Writer) error {
 	out := &partWriter{output: w, buffer: append(make([]byte, 0, flushSize+flushSize/4), partMagic[:]...)}
-	out.numbers(uint64(isTrue(p.byThread)), uint64(len(p.texts.list))) //nolint:gosec // not negative
+	out.numbers(uint64(byThreadOption*isTrue(p.options.ByThread)+crashedOption*isTrue(p.options.CrashedOnly)), uint64(len(p.texts.list))) //nolint:gosec // not negative
 	for _, s := range p.texts.list {
 		out.text(s)
 	}

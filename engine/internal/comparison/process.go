@@ -31,10 +31,13 @@ type process struct {
 // last is the last moment.
 func (p *process) last() *record { return p.moments[len(p.moments)-1] }
 
-// hasThreads reports whether it has threads at its last moment.
+// hasThreads reports whether it has threads at its last moment that are compared.
 func (p *process) hasThreads(part *Part) bool {
-	return len(p.moments) > 0 && len(part.shapes[p.last().shape]) > 0
+	return len(p.moments) > 0 && slices.ContainsFunc(part.shapes[p.last().shape], func(one run) bool { return part.compares(&one.runKey) })
 }
+
+// compares reports whether threads are compared, or left out because they did not crash.
+func (p *Part) compares(one *runKey) bool { return one.crashed || !p.options.CrashedOnly }
 
 // rankLabel is the label by which moments of one process are found where nothing else is known.
 const rankLabel = "rank"

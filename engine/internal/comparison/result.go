@@ -29,7 +29,7 @@ type result struct {
 	viewIDs map[string]int
 	byShape map[uint32]int // views of targets of one moment
 	units   []unit
-	// readable is how many units could be read.
+	// readable is how many units have stacks that are compared.
 	readable int
 	builds   *builds
 	classes  []*class
@@ -50,11 +50,12 @@ type unit struct {
 // Result returns the comparison of the targets that were added. It depends on these alone, not on
 // their order, nor on how they were merged.
 func (p *Part) Result() *trace.Comparison {
-	r := &result{part: p, out: &trace.Comparison{}, all: newTrees(p), viewIDs: map[string]int{}, byShape: map[uint32]int{}}
+	r := &result{part: p, out: &trace.Comparison{CrashedOnly: p.options.CrashedOnly}, all: newTrees(p), viewIDs: map[string]int{}, byShape: map[uint32]int{}}
 	r.orderRoles()
 	processes := r.processes()
-	r.out.ByThread = p.byThread || len(processes) == 1 && processes[0].hasThreads(p)
+	r.out.ByThread = p.options.ByThread || len(processes) == 1 && processes[0].hasThreads(p)
 	r.makeUnits(processes)
+	r.out.ByThread = r.out.ByThread && slices.ContainsFunc(r.units, func(u unit) bool { return u.isThread })
 	r.keepUsed()
 	r.orderUnits()
 	r.makeBuilds()
@@ -233,6 +234,9 @@ func (r *result) viewOfProcess(p *process) int {
 		var list []count
 		for i := range r.part.shapes[shape] {
 			one := &r.part.shapes[shape][i]
+			if !r.part.compares(&one.runKey) {
+				continue
+			}
 			s := r.standing(&keyedThread{runKey: one.runKey})
 			s.once = true
 			c := s.count()
@@ -256,6 +260,9 @@ func (r *result) standing(t *keyedThread) standing {
 func (r *result) standings(p *process) []standing {
 	var list []standing
 	for _, t := range r.part.threadsOf(nil, &r.ids, p.last()) {
+		if !r.part.compares(&t.runKey) {
+			continue
+		}
 		s := r.standing(&t)
 		s.once = true
 		list = append(list, s)

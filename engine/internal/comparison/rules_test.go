@@ -397,7 +397,7 @@ func TestASingleTargetIsComparedByItsThreads(t *testing.T) {
 	expect(t, partingOf(c, 0), "w u: s>u t*3/3")
 	expect(t, strings.Join(c.Problems, ";"), "job/rank4.snap: deadlock")
 	// So are those of several, where that is requested; facts are of the thread that crashed.
-	p := New(true)
+	p := New(Options{ByThread: true})
 	list := mains("a", "a", "a")
 	list[1].Facts, list[1].Threads[0].Crashed = []string{"SIGSEGV"}, true
 	for _, t := range list {
@@ -406,6 +406,87 @@ func TestASingleTargetIsComparedByItsThreads(t *testing.T) {
 	c = p.Result()
 	if !c.ByThread || len(c.Classes) != 2 || len(c.Classes[0].Facts) != 1 {
 		t.Errorf("%s", encoded(t, c))
+	}
+}
+
+// crashedTargets are three that crash for two causes and one that did not crash. Their other threads are elsewhere each.
+func crashedTargets() (list []*Target) {
+	for rank, cause := range []string{"parse", "check", "parse"} {
+		one := targetOf(rank, "1 main!: run handle "+cause, "2 w: s t"+fmt.Sprint(rank))
+		one.Facts = []string{"SIGSEGV"}
+		list = append(list, one)
+	}
+	other := targetOf(3, "1 main: run", "2 w: s t9")
+	other.Facts = []string{"deadlock"}
+	return append(list, other)
+}
+
+func TestOnlyThreadsThatCrashedAreCompared(t *testing.T) {
+	p := New(Options{CrashedOnly: true})
+	for _, one := range crashedTargets() {
+		p.Add(one)
+	}
+	c := p.Result()
+	expect(t, classesOf(c), "1 SIGSEGV; 3 none of its threads is known to have crashed; 0,2 SIGSEGV")
+	expect(t, partingOf(c, 0), "main check: handle>check parse*2/2")
+	// Of targets in which no thread crashed nothing is said but that.
+	expect(t, partingOf(c, 1), "nowhere")
+	expect(t, partingOf(c, 2), "nowhere")
+	if !c.CrashedOnly || c.Targets[0].Threads != 1 || c.Targets[3].Threads != 0 || len(c.Functions) != 4 {
+		t.Errorf("%s", encoded(t, c))
+	}
+	if whole := resultOf(crashedTargets()...); len(whole.Classes) != 4 || whole.CrashedOnly {
+		t.Errorf("without the choice the other threads divide the targets too: %s", classesOf(whole))
+	}
+}
+
+// The most targets in which no thread crashed are no rest from which the others part.
+func TestTargetsThatDidNotCrashAreNotTheRest(t *testing.T) {
+	p := New(Options{CrashedOnly: true})
+	for _, one := range append(crashedTargets()[:1], mains("a", "a", "a", "a")[1:]...) {
+		p.Add(one)
+	}
+	c := p.Result()
+	expect(t, classesOf(c), "0 SIGSEGV; 1-3 none of its threads is known to have crashed")
+	expect(t, partingOf(c, 0), "nowhere")
+}
+
+func TestCrashedThreadsOfASingleTargetAreComparedWithEachOther(t *testing.T) {
+	of := func(one *Target) *trace.Comparison {
+		p := New(Options{CrashedOnly: true})
+		p.Add(one)
+		return p.Result()
+	}
+	c := of(targetOf(0, "1 main: a", "2 w!: s t", "3 w!: s u", "4 w: s v"))
+	if !c.ByThread || len(c.Targets) != 2 || len(c.Classes) != 2 {
+		t.Errorf("%s", encoded(t, c))
+	}
+	// Where none crashed there is a target, and no thread.
+	if c = of(targetOf(0, "1 main: a", "2 w: s t")); c.ByThread || len(c.Targets) != 1 {
+		t.Errorf("%s", encoded(t, c))
+	}
+}
+
+// A part keeps all threads, so that the choice is made when parts are compared: it holds for all of them, whichever part
+// has it and in whatever order they come.
+func TestAChoiceOfCrashedThreadsIsOfAllPartsThatAreMerged(t *testing.T) {
+	want := ""
+	for _, choice := range [][]bool{{true, true, false}, {true, false, false}, {false, true, false}, {false, false, true}} {
+		parts := []*Part{New(Options{CrashedOnly: choice[0]}), New(Options{CrashedOnly: choice[1]})}
+		for i, one := range crashedTargets() {
+			parts[i%2].Add(one)
+		}
+		all := New(Options{CrashedOnly: choice[2]})
+		for _, p := range parts {
+			all.Merge(reread(t, p))
+		}
+		have := string(encoded(t, reread(t, all).Result()))
+		if want == "" {
+			want = have
+		}
+		if have != want || !strings.Contains(have, noneCrashed) {
+			t.Errorf("%v: %s", choice, have)
+		}
 	}
 }
 
@@ -477,7 +558,7 @@ func TestStacksThatAreDeepAndManyThreadsAreCompared(t *testing.T) {
 }
 
 func TestNotesAreMerged(t *testing.T) {
-	p, q := New(false), New(false)
+	p, q := New(Options{}), New(Options{})
 	p.AddNote("b", []byte("1"))
 	p.AddNote("a", []byte("3"))
 	q.AddNote("b", []byte("1"))
@@ -489,7 +570,7 @@ func TestNotesAreMerged(t *testing.T) {
 }
 
 func TestNoTargetsAreNoClasses(t *testing.T) {
-	c := New(false).Result()
+	c := New(Options{}).Result()
 	if len(c.Classes) != 0 || len(c.Targets) != 0 || c.ByThread {
 		t.Errorf("%+v", c)
 	}

@@ -163,5 +163,8 @@ func IsStartup(plain string) bool {
 	return is
 }
 
+// IsPlumbing reports whether a function of a plain name only leads from one function of a program to another one.
+func IsPlumbing(plain string) bool { return isPlumbing(plain) }
+
 // IsSystem reports whether a module of a name, without folders, is the C library or a similar one.
 func IsSystem(module string) bool { return isSystem(moduleName(module)) }

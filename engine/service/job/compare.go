@@ -17,9 +17,10 @@ type Compare struct {
 	*pb.CompareOptions `json:"options"`
 }
 
-// NewCompare returns a Compare of a target of a name, whose labels are made by rules, NAME=REGEX.
-func NewCompare(name string, labels []string) Compare {
-	return Compare{&pb.CompareOptions{Name: name, Label: labels}}
+// NewCompare returns a Compare of a target of a name, whose labels are made by rules, NAME=REGEX. isOfCrashed compares
+// only the threads that crashed.
+func NewCompare(name string, labels []string, isOfCrashed bool) Compare {
+	return Compare{&pb.CompareOptions{Name: name, Label: labels, Crashed: isOfCrashed}}
 }
 
 // maxLabelRules bounds the rules of labels.
@@ -56,7 +57,7 @@ func (c *Compare) run(ctx context.Context, r *Request) (o Outcome, err error) {
 		return o, err
 	}
 	defer e.Close()
-	comparer := e.NewComparer(engine.CompareOptions{Labels: rules})
+	comparer := e.NewComparer(engine.CompareOptions{Labels: rules, CrashedOnly: c.Crashed})
 	var leftOut atomic.Int64
 	if err := comparer.AddFile(ctx, r.Input, r.Name, func(error) { leftOut.Add(1) }); err != nil {
 		return o, err

@@ -2007,8 +2007,9 @@ func (x *SnapshotOptions) GetFiles() bool {
 // CompareOptions are flags of `unwindd compare`, of a job of a fleet whose report is a part of a comparison.
 type CompareOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`   // of the target, in the comparison
-	Label         []string               `protobuf:"bytes,2,rep,name=label,proto3" json:"label,omitempty"` // NAME=REGEX, as of the flag --label
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the comparison
+	Label         []string               `protobuf:"bytes,2,rep,name=label,proto3" json:"label,omitempty"`      // NAME=REGEX, as of the flag --label
+	Crashed       bool                   `protobuf:"varint,3,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2055,6 +2056,13 @@ func (x *CompareOptions) GetLabel() []string {
 		return x.Label
 	}
 	return nil
+}
+
+func (x *CompareOptions) GetCrashed() bool {
+	if x != nil {
+		return x.Crashed
+	}
+	return false
 }
 
 type SnapshotRequest struct {
@@ -3335,10 +3343,11 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04part\";\n" +
 	"\x0fSnapshotOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05files\x18\x02 \x01(\bR\x05files\":\n" +
+	"\x05files\x18\x02 \x01(\bR\x05files\"T\n" +
 	"\x0eCompareOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05label\x18\x02 \x03(\tR\x05label\"h\n" +
+	"\x05label\x18\x02 \x03(\tR\x05label\x12\x18\n" +
+	"\acrashed\x18\x03 \x01(\bR\acrashed\"h\n" +
 	"\x0fSnapshotRequest\x127\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1b.unwindd.v1.SnapshotOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
