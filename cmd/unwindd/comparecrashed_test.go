@@ -58,7 +58,9 @@ func TestAHundredCrashesAreOfTheirCauses(t *testing.T) {
 	dir := t.TempDir()
 	want := makeCrashes(t, dir)
 	label := []string{"--label", "crash=crash([0-9]+)"}
-	if whole := comparedJSONOf(t, append(label, dir)...); len(whole.Classes) < 20 {
+	whole := comparedJSONOf(t, append(label, dir)...)
+	t.Logf("with all threads: %d classes", len(whole.Classes))
+	if len(whole.Classes) < 20 {
 		t.Errorf("%d classes: the other threads are not anywhere", len(whole.Classes))
 	}
 	check := func(how string, args ...string) {

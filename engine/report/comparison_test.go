@@ -225,6 +225,15 @@ func crashedOnly() *madeJob {
 	return m
 }
 
+// entries are threads of a process that were started for other functions by the same library.
+func entries() *madeJob {
+	m := &madeJob{part: comparison.New(comparison.Options{ByThread: true})}
+	m.part.Add(madeTarget(0, [2]string{"main", "_start;main;join"}, [2]string{"refund", "clone3;start_thread;std::__invoke;refund;ledger;lock;wait"},
+		[2]string{"worker", "clone3;start_thread;std::__invoke;worker;poll"}, [2]string{"worker", "clone3;start_thread;std::__invoke;worker;poll"},
+		[2]string{"worker", "clone3;start_thread;std::__invoke;worker;compute"}))
+	return m
+}
+
 // text is the comparison as text.
 func (m *madeJob) text(t *testing.T, o TextOptions) string {
 	t.Helper()
@@ -235,7 +244,7 @@ func (m *madeJob) text(t *testing.T, o TextOptions) string {
 func madeComparisons() map[string]*madeJob {
 	return map[string]*madeJob{
 		"one rank of many": oneOutlier(9600), "half the ranks": halfAhead(), "facts, builds, unread targets": manyKinds(), "moments": moments(),
-		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeJob(), "crashed threads": crashedOnly(), "paths": withoutRanks(),
+		"one class": oneClass(), "threads": byThread(), "lines": byLines(), "many classes": manyClasses(), "no targets": newMadeJob(), "crashed threads": crashedOnly(), "entries of threads": entries(), "paths": withoutRanks(),
 	}
 }
 

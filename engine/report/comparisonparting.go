@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,6 +47,7 @@ func (t *comparisonText) isWithoutStacks(c *trace.TargetClass) bool {
 type partingRow struct {
 	who              string
 	nodes            []int
+	entry            int    // how many of the nodes lead to the function that the thread was started for
 	class            int    // whose lines the frames have; -1: that of all
 	text             string // in place of nodes
 	marks            string
@@ -58,7 +60,7 @@ func (t *comparisonText) partingRows(number int) (rows []partingRow) {
 	if th := t.partingThread(number); th != nil {
 		own := partingRow{who: "here", class: number, text: "ends there", marks: threadMarks(th), targets: len(t.c.Classes[number].Targets), threads: th.Threads}
 		if own.nodes = t.tree.below(p.Last, th.Node); p.Last < 0 {
-			own.text = "no frame"
+			own.text, own.entry = "no frame", t.entryIn(own.nodes, p.Role)
 		}
 		rows = append(rows, own)
 	}
@@ -72,7 +74,9 @@ func (t *comparisonText) partingRows(number int) (rows []partingRow) {
 		row := partingRow{who: "others", class: -1, text: "end there", targets: b.Targets, threads: b.Threads}
 		switch {
 		case b.Node >= 0 && p.IsMissing:
-			row.nodes = t.tree.below(p.Last, p.Node)
+			if row.nodes = t.tree.below(p.Last, p.Node); p.Last < 0 {
+				row.entry = t.entryIn(row.nodes, p.Role)
+			}
 		case b.Node >= 0:
 			row.nodes = t.tree.chain(nil, b.Node)
 		}
@@ -159,7 +163,21 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 	case marks != "":
 		marks = " (" + marks + ")"
 	}
-	return t.chain(r.nodes, r.class, room-len(marks)) + marks
+	before := ""
+	if r.entry > 0 {
+		before = t.gap(r.nodes[:r.entry]) + " > "
+	}
+	return before + t.chain(r.nodes[r.entry:], r.class, room-len(before)-len(marks)) + marks
+}
+
+// entryIn is how many frames lead to the function by which a thread has its role: they tell less than the ones that
+// follow. 0: none has that name.
+func (t *comparisonText) entryIn(nodes []int, role string) int {
+	i := slices.IndexFunc(nodes, func(n int) bool {
+		f := &t.c.Functions[n].Frame
+		return cmp.Or(f.Short, f.Function) == role
+	})
+	return max(i, 0)
 }
 
 // isUsual reports whether most other targets have the stack at which a class parts from the others.

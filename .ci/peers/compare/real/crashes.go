@@ -47,9 +47,17 @@ func crashes(w *work) (*answer, error) {
 		}
 		expected[cause] = append(expected[cause], i)
 	}
-	a, err := w.compare([]string{folder, "--label", `crash=cores/(\d+)/`}, planted{label: "crash", count: len(expected[0]), last: "handle", here: causes[0].function})
+	args, want := []string{folder, "--label", `crash=cores/(\d+)/`}, planted{label: "crash", count: len(expected[0]), last: "handle", here: causes[0].function}
+	a, err := w.compare(args, want)
 	if err != nil {
 		return a, err
 	}
-	return a, a.partition("crash", expected)
+	if err := a.partition("crash", expected); err != nil {
+		return a, err
+	}
+	crashed, err := w.compare(append(args, "--crashed"), want)
+	if err != nil {
+		return a, fmt.Errorf("--crashed: %w", err)
+	}
+	return a, crashed.partition("crash", expected)
 }
