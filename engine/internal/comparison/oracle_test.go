@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // job is random processes, one or some of which differ from the others in a known way.
@@ -234,8 +235,10 @@ func TestRandomJobsAreAsAPlainComparisonFindsThem(t *testing.T) {
 	switch {
 	case testing.Short():
 		n = 30
-	case oracle.AllRequested():
+	case proof.IsRequested():
 		n = 2000
+	case oracle.AllRequested():
+		n = 400
 	}
 	planted := map[string]int{}
 	for seed := range n {
