@@ -119,9 +119,12 @@ func (f *comparedFrames) lineOf(node int) string {
 	return strings.TrimSpace(f.comparedName(&f.c.Functions[f.c.Lines[node].Function].Frame, textName/2) + " " + linePlace(frame))
 }
 
+// leastEnd is how many characters of the name of a chain's last frame are kept at least.
+const leastEnd = 16
+
 // chain is frames from the outermost on in about a number of characters: the first with its line, as many
-// as fit, how many are left out, and the last.
-func (f *comparedFrames) chain(nodes []int, class, most int) string {
+// as fit, how many are left out, and the last. Of the first one's name at least a number of characters is kept.
+func (f *comparedFrames) chain(nodes []int, class, most, least int) string {
 	name := func(i, room int) string {
 		return f.comparedName(&f.c.Functions[nodes[i]].Frame, max(min(room, textName), 8))
 	}
@@ -139,10 +142,13 @@ func (f *comparedFrames) chain(nodes []int, class, most int) string {
 		}
 		return between + f.gap(nodes[next:last])
 	}
-	end := between + name(last, most/2)
+	// The name of the first frame, where a class parts, is the last to be cut, and then its line.
+	leastEnd := min(leastEnd, utf8.RuneCountInString(name(last, textName)))
+	around := utf8.RuneCountInString(gap(1) + between)
+	first := name(0, max(most-around-leastEnd, least))
+	begin := f.withLine(first, nodes[0], class, most-around-leastEnd)
+	end := between + name(last, max(min(most/2, most-around-utf8.RuneCountInString(begin)), leastEnd))
 	room := most - utf8.RuneCountInString(end)
-	begin := name(0, room-utf8.RuneCountInString(gap(1)))
-	begin = f.withLine(begin, nodes[0], class, room-utf8.RuneCountInString(gap(1)))
 	next := 1
 	for next < last {
 		longer := begin + between + name(next, textName)

@@ -152,7 +152,10 @@ func (t *comparisonText) rows(rows []partingRow) {
 	}
 }
 
-// row is the text of a row in a number of characters.
+// leastBegin is how many characters are kept of the function at which a class parts.
+const leastBegin = 24
+
+// row is the text of a row in about a number of characters.
 func (t *comparisonText) row(r *partingRow, room int) string {
 	marks := r.marks
 	switch {
@@ -167,7 +170,7 @@ func (t *comparisonText) row(r *partingRow, room int) string {
 	if r.entry > 0 {
 		before = t.gap(r.nodes[:r.entry]) + " > "
 	}
-	return before + t.chain(r.nodes[r.entry:], r.class, room-len(before)-len(marks)) + marks
+	return before + t.chain(r.nodes[r.entry:], r.class, room-len(before)-len(marks), leastBegin) + marks
 }
 
 // entryIn is how many frames lead to the function by which a thread has its role: they tell less than the ones that

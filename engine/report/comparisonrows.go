@@ -57,7 +57,7 @@ func (t *comparisonText) nameRows(rows []treeRow) {
 			room -= most
 		}
 		if len(r.nodes) > 0 {
-			r.text = t.chain(r.nodes, -1, max(room, minChain))
+			r.text = t.chain(r.nodes, -1, max(room, minChain), leastTreeName)
 		}
 	}
 }
@@ -158,6 +158,8 @@ const (
 	maxIndent = 12
 	// minChain is the room that a chain has at least.
 	minChain = 28
+	// leastTreeName is how many characters of the first name of a chain are kept.
+	leastTreeName = 8
 )
 
 func (t *comparisonText) branchesOfNode() int {

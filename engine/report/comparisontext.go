@@ -184,6 +184,9 @@ func (t *comparisonText) class(number int) {
 		t.printf("  %s\n", t.warn(cutShort(fact, maxMarkdownLine)))
 	}
 	for i := range c.Builds {
+		if t.isUsualBuild(&c.Builds[i]) {
+			continue
+		}
 		t.printf("  with build %s of %s\n", shortID(c.Builds[i].BuildID), c.Builds[i].Name)
 	}
 	t.parting(number)
@@ -432,4 +435,15 @@ func roleWords(role string) string {
 		return role
 	}
 	return "thread " + role
+}
+
+// isUsualBuild reports whether more targets have a build of a module than any other one.
+func (t *comparisonText) isUsualBuild(b *trace.ModuleBuild) bool {
+	for i := range t.c.Modules {
+		if m := &t.c.Modules[i]; m.Name == b.Name && len(m.Builds) > 1 {
+			last := len(m.Builds) - 1
+			return m.Builds[last].BuildID == b.BuildID && m.Builds[last].Count > m.Builds[last-1].Count
+		}
+	}
+	return false
 }
