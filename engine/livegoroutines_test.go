@@ -3,11 +3,9 @@
 package engine_test
 
 import (
-	"bufio"
 	"bytes"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/engine"
@@ -20,20 +18,7 @@ import (
 func TestGoroutinesOfALivingProcess(t *testing.T) {
 	const count = 200
 	cmd := exec.Command(subject.BuildGoroutines(t, "goroutines", "local"), "wait", "200")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
-		t.Fatalf("%q, %v", line, err)
-	}
+	pid := startReady(t, cmd)
 	e := enginetest.Engine(t, engine.Options{Goroutines: true, ForSnapshot: true})
 	check := func(what string, own *engine.Target, err error) {
 		t.Helper()
@@ -46,7 +31,7 @@ func TestGoroutinesOfALivingProcess(t *testing.T) {
 			t.Errorf("%s: %d goroutines receive, and the longest stack has %d frames of deep, expected %d and 1001; problems %q", what, receives, deepest, count, own.Problems())
 		}
 	}
-	living, err := e.OpenProcess(cmd.Process.Pid)
+	living, err := e.OpenProcess(pid)
 	check("living", living, err)
 	kept, err := living.Snapshot(t.Context(), engine.SnapshotOptions{})
 	if err != nil {
@@ -60,10 +45,10 @@ func TestGoroutinesOfALivingProcess(t *testing.T) {
 	put(t, file, b.Bytes())
 	snapshot, err := e.Open(file)
 	check("its snapshot", snapshot, err)
-	e.OpenProcesses(t.Context(), []int{cmd.Process.Pid}, engine.OpenProcessesOptions{Each: func(_ int, own *engine.Target, err error) {
+	e.OpenProcesses(t.Context(), []int{pid}, engine.OpenProcessesOptions{Each: func(_ int, own *engine.Target, err error) {
 		check("with others", own, err)
 	}})
-	without, err := enginetest.Engine(t, engine.Options{}).OpenProcess(cmd.Process.Pid)
+	without, err := enginetest.Engine(t, engine.Options{}).OpenProcess(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,12 @@ func startMaker(t *testing.T, environment []string, flags ...string) (pid int) {
 	}
 	cmd := exec.Command(exe, files...)
 	cmd.Env = append(os.Environ(), environment...)
+	return startReady(t, cmd)
+}
+
+// startReady starts a program, which is killed at the end of the test, and waits until it says that it is ready.
+func startReady(t *testing.T, cmd *exec.Cmd) (pid int) {
+	t.Helper()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +57,7 @@ func startMaker(t *testing.T, environment []string, flags ...string) (pid int) {
 		_ = cmd.Wait()
 	})
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
-		t.Fatalf("%s said %q, %v", exe, line, err)
+		t.Fatalf("%s said %q, %v", cmd.Path, line, err)
 	}
 	return cmd.Process.Pid
 }

@@ -36,7 +36,7 @@ func (b *pageBrowser) show(m *madeJob) (url string) {
 	return "file://" + file
 }
 
-// foreign is what the browser said beside the requests for the pages.
+// foreign returns the requests that the browser made, without the ones for the pages.
 func (b *pageBrowser) foreign() []string {
 	return slices.DeleteFunc(b.Said(""), func(line string) bool {
 		return strings.Contains(line, "/page.html\",\"method\"") || strings.Contains(line, `"url":"about:blank"`)

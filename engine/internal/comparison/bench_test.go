@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// large makes targets as ranks of a job are: alike but for one in 1,000, each with threads of which every fourth stands
+// large makes targets that resemble the ranks of a job: one in 1,000 differs. In each target, every fourth thread stands
 // alone.
 type large struct {
 	threads, frames int

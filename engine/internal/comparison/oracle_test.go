@@ -99,7 +99,7 @@ func (j *job) plan(n int) {
 	}
 }
 
-// stack is a random stack whose first frames are as those of others.
+// stack makes a random stack, which begins with frames that other stacks have, too.
 func (j *job) stack(depth, first int) []trace.ComparedFrame {
 	var names []string
 	for i := range depth {

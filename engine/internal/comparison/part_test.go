@@ -59,7 +59,7 @@ func TestPartsAreWrittenAsTheyWereRead(t *testing.T) {
 	}
 }
 
-// All that is changed in a part is noticed by its checksum, and the error says what was expected.
+// The checksum of a part reveals each change in it, and the error says what was expected.
 func TestChangedPartsAreRefused(t *testing.T) {
 	part := written(t)
 	for i := range part {

@@ -396,7 +396,7 @@ func TestASingleTargetIsComparedByItsThreads(t *testing.T) {
 	}
 	expect(t, partingOf(c, 0), "w u: s>u t*3/3")
 	expect(t, strings.Join(c.Problems, ";"), "job/rank4.snap: deadlock")
-	// So are those of several, where that is requested; facts are of the thread that crashed.
+	// Options.ByThread compares the threads of several targets, too. A target's facts belong to the thread that crashed.
 	p := New(Options{ByThread: true})
 	list := mains("a", "a", "a")
 	list[1].Facts, list[1].Threads[0].Crashed = []string{"SIGSEGV"}, true
