@@ -37,7 +37,7 @@ var sources = sync.OnceValue(func() *source {
 	if err != nil {
 		panic("comparepage: " + err.Error()) // a test reads it
 	}
-	return &source{parts: template.Must(template.New("page").Parse(files[0])), style: look.Style + files[1], script: look.Script + files[2]}
+	return &source{parts: look.Template(files[0]), style: look.Style + files[1], script: look.Script + files[2]}
 })
 
 // maxPage bounds the bytes of the data of a page: a page with more is slow to send and to open.

@@ -132,7 +132,7 @@ var sources = sync.OnceValue(func() *source {
 		panic("flamepage: " + err.Error()) // a test reads it
 	}
 	return &source{
-		parts: template.Must(template.New("page").Parse(files[0])), style: look.Style + files[1], script: look.Script + files[2],
+		parts: look.Template(files[0]), style: look.Style + files[1], script: look.Script + files[2],
 	}
 })
 

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"html/template"
 )
 
 // Style is the beginning of the style of every page: colours by light and dark, type,
@@ -20,6 +21,15 @@ var Style string
 //
 //go:embed theme.js
 var Script string
+
+//go:embed begin.html
+var begin string
+
+// Template parses the templates of a page. They have the template "begin", which writes a page up to its body: it takes
+// Policy, Name and Style.
+func Template(layout string) *template.Template {
+	return template.Must(template.Must(template.New("page").Parse(begin)).Parse(layout))
+}
 
 // Policy lets a browser run one script and take one style, which are in the page, and nothing
 // else: it loads nothing, and sends nothing (Content Security Policy Level 3).

@@ -202,7 +202,7 @@ var (
 	script string
 
 	// parts is parsed where a page is written, not at the start of every command.
-	parts = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
+	parts = sync.OnceValue(func() *template.Template { return look.Template(layout) })
 )
 
 // Sources are the script and the style of every page, for the policy of one that shows
