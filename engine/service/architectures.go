@@ -24,7 +24,7 @@ func (c *calls) Architectures(o *pb.ArchitecturesRequest, st grpc.ServerStreamin
 		if err != nil {
 			return err
 		}
-		none, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+		none, err := newUpload(s.spoolDir(), s.budget.of(req.caller), s.now().Body)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 	for _, size := range t.Joined {
 		most += size
 	}
-	if r.upload, err = newUpload(r.server.spoolDir(), r.server.budget, most); err != nil {
+	if r.upload, err = newUpload(r.server.spoolDir(), r.server.budget.of(r.req.caller), most); err != nil {
 		return err
 	}
 	if err := receive(r.upload); err != nil {

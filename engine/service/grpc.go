@@ -86,7 +86,7 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 		if err != nil {
 			return err
 		}
-		input, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+		input, err := newUpload(s.spoolDir(), s.budget.of(req.caller), s.now().Body)
 		if err != nil {
 			return err
 		}
@@ -192,6 +192,11 @@ func (c *calls) Profile(st grpc.BidiStreamingServer[pb.ProfileRequest, pb.Report
 // Snapshot implements servicepb.UnwinddServer.
 func (c *calls) Snapshot(st grpc.BidiStreamingServer[pb.SnapshotRequest, pb.Report]) error {
 	return reportOf(c, "snapshot", st)
+}
+
+// SymbolizeProfile implements servicepb.UnwinddServer.
+func (c *calls) SymbolizeProfile(st grpc.BidiStreamingServer[pb.SymbolizeProfileRequest, pb.Report]) error {
+	return reportOf(c, "symbolize", st)
 }
 
 // Evaluate implements servicepb.UnwinddServer.

@@ -46,6 +46,8 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/snapshot", s.counted("snapshot", s.job(&pb.SnapshotOptions{}, s.send)))
 	mux.Handle("POST /v1/eval", s.counted("eval", s.job(&pb.EvaluateOptions{}, s.send)))
 	mux.Handle("POST /v1/symbolize", s.counted("symbolize", s.symbolize))
+	mux.Handle("POST /v1/otlp/symbolize", s.counted("symbolize", s.job(&pb.SymbolizeProfileOptions{Format: "otlp"}, s.send)))
+	mux.Handle("POST /v1/pprof/symbolize", s.counted("symbolize", s.job(&pb.SymbolizeProfileOptions{Format: "pprof"}, s.send)))
 	mux.Handle("POST /v1/objects", s.counted("objects", s.addObject))
 	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
@@ -114,7 +116,7 @@ func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer
 		if err != nil {
 			return err
 		}
-		input, err := s.receive(w, r)
+		input, err := s.receive(w, r, req)
 		if err != nil {
 			return err
 		}
@@ -129,11 +131,11 @@ func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer
 }
 
 // receive takes the body of a request into a file.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*upload, error) {
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, req *request) (*upload, error) {
 	if r.ContentLength > s.now().Body {
 		return nil, &tooLargeError{s.now().Body}
 	}
-	input, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+	input, err := newUpload(s.spoolDir(), s.budget.of(req.caller), s.now().Body)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +239,8 @@ func contentType(j *job.Job) string {
 		return contentTypes[j.Evaluate.Format]
 	case j.Symbolize != nil:
 		return contentTypes["json"]
+	case j.SymbolizeProfile != nil:
+		return contentTypes[j.SymbolizeProfile.Format]
 	case j.Compare != nil:
 		return "application/octet-stream"
 	}
@@ -362,7 +366,7 @@ func (s *Server) symbols(ctx context.Context, req *request, work *worker.Request
 	if len(addresses) == 0 || len(addresses) > maxAddresses {
 		return nil, badRequest.new(fmt.Sprintf("%d addresses, expected 1 to %d", len(addresses), maxAddresses))
 	}
-	input, err := newUpload(s.spoolDir(), s.budget, maxBatch)
+	input, err := newUpload(s.spoolDir(), s.budget.of(req.caller), maxBatch)
 	if err != nil {
 		return nil, err
 	}

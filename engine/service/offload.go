@@ -67,7 +67,7 @@ func (s *Server) handOver(ctx context.Context, r *request, work *worker.Request)
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(func(a *answer) error {
+	return s.answer(r, func(a *answer) error {
 		return s.within(ctx, "fleet", func(ctx context.Context, span trace.Span) error {
 			outcome, err := s.offload.do(ctx, r, t, work.Input, a)
 			s.metrics.handedOver(outcome)

@@ -151,6 +151,9 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 	case *pb.SymbolizeRequest:
 		j.Symbolize, name = &job.Symbolize{SymbolizeRequest: o}, "addresses"
 		err = j.Symbolize.Check()
+	case *pb.SymbolizeProfileOptions:
+		j.SymbolizeProfile, name = &job.SymbolizeProfile{SymbolizeProfileOptions: o}, "profile"
+		err = j.SymbolizeProfile.Check()
 	case *pb.ArchitecturesRequest:
 		j.Architectures, name = &job.Architectures{}, "architectures"
 	}

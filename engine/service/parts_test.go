@@ -103,7 +103,7 @@ func TestReportsAreReadAsTheyWereWritten(t *testing.T) {
 		for i := range want {
 			want[i] = byte(r.Uint32())
 		}
-		s := newSpool(dir, b)
+		s := newSpool(dir, b.of("caller"))
 		go func() {
 			for rest := want; len(rest) > 0; {
 				n := min(1+r.IntN(70_000), len(rest))
@@ -132,7 +132,7 @@ func TestReportsAreReadAsTheyWereWritten(t *testing.T) {
 // TestReportsThatEndEarly are never taken for whole ones.
 func TestReportsThatEndEarly(t *testing.T) {
 	for _, cause := range []error{errors.New("the worker died"), io.EOF, io.ErrUnexpectedEOF} {
-		s := newSpool(t.TempDir(), newBudget(1<<20))
+		s := newSpool(t.TempDir(), newBudget(1<<20).of("caller"))
 		if _, err := s.Write([]byte("half")); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestReportsThatEndEarly(t *testing.T) {
 // TestABudgetIsForAll refuses what all files together have no room for.
 func TestABudgetIsForAll(t *testing.T) {
 	b := newBudget(100)
-	first, err := newUpload(t.TempDir(), b, 80)
+	first, err := newUpload(t.TempDir(), b.of("caller"), 80)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestABudgetIsForAll(t *testing.T) {
 	if _, err := first.Write(make([]byte, 11)); !errors.As(err, &large) {
 		t.Error(err)
 	}
-	second, err := newUpload(t.TempDir(), b, 80)
+	second, err := newUpload(t.TempDir(), b.of("another"), 80)
 	if err != nil {
 		t.Fatal(err)
 	}

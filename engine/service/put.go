@@ -38,7 +38,7 @@ func (s *Server) put(ctx context.Context, req *request, o sentObject, send func(
 		return nil, false, err
 	}
 	defer part.Close()
-	out := &limited{Writer: part, most: s.now().Body, budget: s.budget}
+	out := &limited{Writer: part, most: s.now().Body, share: s.budget.of(req.caller)}
 	defer out.release()
 	if err := send(out); err != nil {
 		return nil, false, err
@@ -105,7 +105,7 @@ func (s *Server) identify(ctx context.Context, req *request, o sentObject, part 
 type limited struct {
 	io.Writer
 	most    int64
-	budget  *budget
+	share   share
 	written int64
 }
 
@@ -114,7 +114,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	if l.written+int64(len(p)) > l.most {
 		return 0, &tooLargeError{l.most}
 	}
-	if err := l.budget.take(int64(len(p))); err != nil {
+	if err := l.share.take(int64(len(p))); err != nil {
 		return 0, err
 	}
 	l.written += int64(len(p))
@@ -122,4 +122,4 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // release returns the bytes to the budget: they are in the store of objects now, or gone.
-func (l *limited) release() { l.budget.used.Add(-l.written) }
+func (l *limited) release() { l.share.give(l.written) }

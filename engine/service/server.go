@@ -249,7 +249,7 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(func(a *answer) error {
+	return s.answer(r, func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			work.Output = a.spool
@@ -263,8 +263,8 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 }
 
 // answer runs do, which makes an answer, and returns when the answer can be read.
-func (s *Server) answer(do func(*answer) error) (*answer, error) {
-	a := &answer{spool: newSpool(s.spoolDir(), s.budget), done: make(chan struct{})}
+func (s *Server) answer(r *request, do func(*answer) error) (*answer, error) {
+	a := &answer{spool: newSpool(s.spoolDir(), s.budget.of(r.caller)), done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		a.finish(do(a))

@@ -25,33 +25,45 @@ func newBudget(most int64) *budget {
 	return b
 }
 
+// share is the part of a budget that one caller uses.
+type share struct {
+	budget *budget
+	caller string
+}
+
+// of returns the share of a caller.
+func (b *budget) of(caller string) share { return share{b, caller} }
+
 // errNoRoom is the error of a full budget.
 var errNoRoom = errors.New("the requests that are under way have as many bytes as all of them may")
 
 // take takes bytes of the budget.
-func (b *budget) take(n int64) error {
-	if b.used.Add(n) > b.most.Load() {
-		b.used.Add(-n)
+func (s share) take(n int64) error {
+	if s.budget.used.Add(n) > s.budget.most.Load() {
+		s.budget.used.Add(-n)
 		return errNoRoom
 	}
 	return nil
 }
 
+// give returns bytes to the budget.
+func (s share) give(n int64) { s.budget.used.Add(-n) }
+
 // upload is a bounded file that receives a caller's bytes.
 type upload struct {
 	*os.File
-	budget *budget
-	most   int64
-	size   int64
+	share share
+	most  int64
+	size  int64
 }
 
 // newUpload begins a file of at most a number of bytes.
-func newUpload(dir string, b *budget, most int64) (*upload, error) {
+func newUpload(dir string, s share, most int64) (*upload, error) {
 	f, err := unpack.Nameless(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &upload{File: f, budget: b, most: most}, nil
+	return &upload{File: f, share: s, most: most}, nil
 }
 
 // tooLargeError is the error of a caller that sent too much.
@@ -66,7 +78,7 @@ func (u *upload) Write(p []byte) (int, error) {
 	if u.size+int64(len(p)) > u.most {
 		return 0, &tooLargeError{u.most}
 	}
-	if err := u.budget.take(int64(len(p))); err != nil {
+	if err := u.share.take(int64(len(p))); err != nil {
 		return 0, err
 	}
 	u.size += int64(len(p))
@@ -83,7 +95,7 @@ func (u *upload) ReadFrom(r io.Reader) (int64, error) {
 
 // Close closes the file, and returns its bytes to the budget.
 func (u *upload) Close() error {
-	u.budget.used.Add(-u.size)
+	u.share.give(u.size)
 	u.size = 0
 	return u.File.Close()
 }
@@ -91,8 +103,8 @@ func (u *upload) Close() error {
 // spool buffers a report between a worker and a reader, which may be slower. It is in
 // memory, and beyond inMemory in a file.
 type spool struct {
-	dir    string
-	budget *budget
+	dir   string
+	share share
 
 	mu     sync.Mutex
 	more   *sync.Cond
@@ -108,8 +120,8 @@ type spool struct {
 // first: until then, a request whose worker is killed is done anew.
 const inMemory = 256 << 10
 
-func newSpool(dir string, b *budget) *spool {
-	s := &spool{dir: dir, budget: b}
+func newSpool(dir string, own share) *spool {
+	s := &spool{dir: dir, share: own}
 	s.more = sync.NewCond(&s.mu)
 	return s
 }
@@ -128,18 +140,18 @@ func (s *spool) Write(p []byte) (int, error) {
 	if n == len(p) {
 		return n, nil
 	}
-	if err := s.budget.take(int64(len(p) - n)); err != nil {
+	if err := s.share.take(int64(len(p) - n)); err != nil {
 		return n, err
 	}
 	if s.file == nil {
 		var err error
 		if s.file, err = unpack.Nameless(s.dir); err != nil {
-			s.budget.used.Add(-int64(len(p) - n))
+			s.share.give(int64(len(p) - n))
 			return n, err
 		}
 	}
 	m, err := s.file.WriteAt(p[n:], s.size-int64(len(s.memory)))
-	s.budget.used.Add(-int64(len(p) - n - m))
+	s.share.give(int64(len(p) - n - m))
 	s.size += int64(m)
 	return n + m, err
 }
@@ -214,7 +226,7 @@ func (s *spool) Close() error {
 	if s.file == nil {
 		return nil
 	}
-	s.budget.used.Add(-(s.size - int64(len(s.memory))))
+	s.share.give(s.size - int64(len(s.memory)))
 	err := s.file.Close()
 	s.file = nil
 	return err

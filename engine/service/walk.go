@@ -123,7 +123,7 @@ func (w *walk) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.files {
-		w.server.budget.used.Add(-f.size)
+		w.server.budget.of(w.req.caller).give(f.size)
 		_ = f.Close()
 	}
 	w.files = nil
@@ -135,7 +135,7 @@ func (w *walk) receiveHead(size uint64) (err error) {
 	if size == 0 || size > remote.MaxHead || size > uint64(s.now().Body) { //nolint:gosec // positive
 		return badRequest.new(fmt.Sprintf("a head of %d bytes, expected at most %d", size, min(remote.MaxHead, s.now().Body)))
 	}
-	if w.head, err = newUpload(s.spoolDir(), s.budget, s.now().Body); err != nil {
+	if w.head, err = newUpload(s.spoolDir(), s.budget.of(w.req.caller), s.now().Body); err != nil {
 		return err
 	}
 	for uint64(w.head.size) < size { //nolint:gosec // positive
@@ -200,7 +200,7 @@ func (w *walk) take(a *pb.Answer) error {
 			return badRequest.new(fmt.Sprintf("a file as the answer to question %d, which asks for none", a.GetNumber()))
 		}
 		size := int64(len(part.File.GetData()))
-		if err := w.server.budget.take(size); err != nil {
+		if err := w.server.budget.of(w.req.caller).take(size); err != nil {
 			return err
 		}
 		q.file.size += size

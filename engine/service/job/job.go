@@ -18,14 +18,15 @@ import (
 
 // Job is one task for an engine, with its options. One field is set.
 type Job struct {
-	Stack     *Stack     `json:",omitempty"`
-	Profile   *Profile   `json:",omitempty"`
-	Snapshot  *Snapshot  `json:",omitempty"`
-	Compare   *Compare   `json:",omitempty"`
-	Symbolize *Symbolize `json:",omitempty"`
-	Identify  *Identify  `json:",omitempty"`
-	Evaluate  *Evaluate  `json:",omitempty"`
-	Walk      *Walk      `json:",omitempty"`
+	Stack            *Stack            `json:",omitempty"`
+	Profile          *Profile          `json:",omitempty"`
+	Snapshot         *Snapshot         `json:",omitempty"`
+	Compare          *Compare          `json:",omitempty"`
+	Symbolize        *Symbolize        `json:",omitempty"`
+	SymbolizeProfile *SymbolizeProfile `json:",omitempty"`
+	Identify         *Identify         `json:",omitempty"`
+	Evaluate         *Evaluate         `json:",omitempty"`
+	Walk             *Walk             `json:",omitempty"`
 
 	Architectures *Architectures `json:",omitempty"`
 }
@@ -41,7 +42,7 @@ func (j *Job) Name() string {
 		return "snapshot"
 	case j.Compare != nil:
 		return "compare"
-	case j.Symbolize != nil:
+	case j.Symbolize != nil, j.SymbolizeProfile != nil:
 		return "symbolize"
 	case j.Evaluate != nil:
 		return "eval"
@@ -139,6 +140,8 @@ func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 		return j.Compare.run(ctx, r)
 	case j.Symbolize != nil:
 		return j.Symbolize.run(r)
+	case j.SymbolizeProfile != nil:
+		return j.SymbolizeProfile.run(ctx, r)
 	case j.Identify != nil:
 		return j.Identify.run(r)
 	case j.Evaluate != nil:

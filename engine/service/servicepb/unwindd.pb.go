@@ -2664,6 +2664,135 @@ func (x *SymbolizeRequest) GetAddresses() []uint64 {
 	return nil
 }
 
+// SymbolizeProfileOptions say how a profile gets names.
+type SymbolizeProfileOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// otlp: an ExportProfilesServiceRequest or a ProfilesData of OpenTelemetry; pprof: a profile of pprof, as
+	// it is or packed with gzip. The answer has the same format.
+	Format        string `protobuf:"bytes,1,opt,name=format,proto3" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolizeProfileOptions) Reset() {
+	*x = SymbolizeProfileOptions{}
+	mi := &file_unwindd_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolizeProfileOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolizeProfileOptions) ProtoMessage() {}
+
+func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolizeProfileOptions.ProtoReflect.Descriptor instead.
+func (*SymbolizeProfileOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SymbolizeProfileOptions) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+type SymbolizeProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*SymbolizeProfileRequest_Options
+	//	*SymbolizeProfileRequest_Data
+	Part          isSymbolizeProfileRequest_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolizeProfileRequest) Reset() {
+	*x = SymbolizeProfileRequest{}
+	mi := &file_unwindd_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolizeProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolizeProfileRequest) ProtoMessage() {}
+
+func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolizeProfileRequest.ProtoReflect.Descriptor instead.
+func (*SymbolizeProfileRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SymbolizeProfileRequest) GetPart() isSymbolizeProfileRequest_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *SymbolizeProfileRequest) GetOptions() *SymbolizeProfileOptions {
+	if x != nil {
+		if x, ok := x.Part.(*SymbolizeProfileRequest_Options); ok {
+			return x.Options
+		}
+	}
+	return nil
+}
+
+func (x *SymbolizeProfileRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*SymbolizeProfileRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isSymbolizeProfileRequest_Part interface {
+	isSymbolizeProfileRequest_Part()
+}
+
+type SymbolizeProfileRequest_Options struct {
+	Options *SymbolizeProfileOptions `protobuf:"bytes,1,opt,name=options,proto3,oneof"`
+}
+
+type SymbolizeProfileRequest_Data struct {
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+func (*SymbolizeProfileRequest_Options) isSymbolizeProfileRequest_Part() {}
+
+func (*SymbolizeProfileRequest_Data) isSymbolizeProfileRequest_Part() {}
+
 // SymbolizeResponse has an entry for each address, in their order.
 type SymbolizeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2674,7 +2803,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2815,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2828,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -2721,7 +2850,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +2862,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2875,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -2779,7 +2908,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2920,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2933,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -2876,7 +3005,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2888,7 +3017,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2901,7 +3030,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -2954,7 +3083,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2966,7 +3095,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2979,7 +3108,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -2997,7 +3126,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3138,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3151,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 type FindObjectsRequest struct {
@@ -3034,7 +3163,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3175,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3188,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3079,7 +3208,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3220,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3233,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3125,7 +3254,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3137,7 +3266,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3150,7 +3279,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3398,7 +3527,13 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"no_inlines\x18\x02 \x01(\bR\tnoInlines\x12\x18\n" +
 	"\amangled\x18\x03 \x01(\bR\amangled\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\x04R\taddresses\"P\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\"1\n" +
+	"\x17SymbolizeProfileOptions\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\tR\x06format\"x\n" +
+	"\x17SymbolizeProfileRequest\x12?\n" +
+	"\aoptions\x18\x01 \x01(\v2#.unwindd.v1.SymbolizeProfileOptionsH\x00R\aoptions\x12\x14\n" +
+	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
+	"\x04part\"P\n" +
 	"\x11SymbolizeResponse\x12;\n" +
 	"\taddresses\x18\x01 \x03(\v2\x1d.unwindd.v1.SymbolizedAddressR\taddresses\"b\n" +
 	"\x11SymbolizedAddress\x12\x18\n" +
@@ -3430,14 +3565,15 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xf7\x04\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xc8\x05\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
 	"\aProfile\x12\x1a.unwindd.v1.ProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bEvaluate\x12\x1b.unwindd.v1.EvaluateRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
-	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12J\n" +
+	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12O\n" +
+	"\x10SymbolizeProfile\x12#.unwindd.v1.SymbolizeProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12J\n" +
 	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12G\n" +
 	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12N\n" +
 	"\vFindObjects\x12\x1e.unwindd.v1.FindObjectsRequest\x1a\x1f.unwindd.v1.FindObjectsResponseB5Z3github.com/unwindd/unwindd/engine/service/servicepbb\x06proto3"
@@ -3455,46 +3591,48 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_unwindd_proto_goTypes = []any{
-	(FileQuestion_Kind)(0),       // 0: unwindd.v1.FileQuestion.Kind
-	(MemoryAnswer_Kind)(0),       // 1: unwindd.v1.MemoryAnswer.Kind
-	(*StackOptions)(nil),         // 2: unwindd.v1.StackOptions
-	(*StackRequest)(nil),         // 3: unwindd.v1.StackRequest
-	(*WalkOptions)(nil),          // 4: unwindd.v1.WalkOptions
-	(*WalkRequest)(nil),          // 5: unwindd.v1.WalkRequest
-	(*WalkResponse)(nil),         // 6: unwindd.v1.WalkResponse
-	(*Question)(nil),             // 7: unwindd.v1.Question
-	(*MemoryQuestion)(nil),       // 8: unwindd.v1.MemoryQuestion
-	(*MappingQuestion)(nil),      // 9: unwindd.v1.MappingQuestion
-	(*DebugQuestion)(nil),        // 10: unwindd.v1.DebugQuestion
-	(*FileQuestion)(nil),         // 11: unwindd.v1.FileQuestion
-	(*Answer)(nil),               // 12: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),         // 13: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),        // 14: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),        // 15: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),          // 16: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),            // 17: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),           // 18: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),       // 19: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),       // 20: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),      // 21: unwindd.v1.SnapshotOptions
-	(*CompareOptions)(nil),       // 22: unwindd.v1.CompareOptions
-	(*SnapshotRequest)(nil),      // 23: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),      // 24: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),      // 25: unwindd.v1.EvaluateRequest
-	(*Report)(nil),               // 26: unwindd.v1.Report
-	(*ReportEnd)(nil),            // 27: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),     // 28: unwindd.v1.SymbolizeRequest
-	(*SymbolizeResponse)(nil),    // 29: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),    // 30: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),      // 31: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),     // 32: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),    // 33: unwindd.v1.PutObjectResponse
-	(*ArchitecturesRequest)(nil), // 34: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),   // 35: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),  // 36: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),          // 37: unwindd.v1.ObjectFiles
+	(FileQuestion_Kind)(0),          // 0: unwindd.v1.FileQuestion.Kind
+	(MemoryAnswer_Kind)(0),          // 1: unwindd.v1.MemoryAnswer.Kind
+	(*StackOptions)(nil),            // 2: unwindd.v1.StackOptions
+	(*StackRequest)(nil),            // 3: unwindd.v1.StackRequest
+	(*WalkOptions)(nil),             // 4: unwindd.v1.WalkOptions
+	(*WalkRequest)(nil),             // 5: unwindd.v1.WalkRequest
+	(*WalkResponse)(nil),            // 6: unwindd.v1.WalkResponse
+	(*Question)(nil),                // 7: unwindd.v1.Question
+	(*MemoryQuestion)(nil),          // 8: unwindd.v1.MemoryQuestion
+	(*MappingQuestion)(nil),         // 9: unwindd.v1.MappingQuestion
+	(*DebugQuestion)(nil),           // 10: unwindd.v1.DebugQuestion
+	(*FileQuestion)(nil),            // 11: unwindd.v1.FileQuestion
+	(*Answer)(nil),                  // 12: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),            // 13: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),           // 14: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),           // 15: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),             // 16: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),               // 17: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),              // 18: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),          // 19: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),          // 20: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),         // 21: unwindd.v1.SnapshotOptions
+	(*CompareOptions)(nil),          // 22: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),         // 23: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),         // 24: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),         // 25: unwindd.v1.EvaluateRequest
+	(*Report)(nil),                  // 26: unwindd.v1.Report
+	(*ReportEnd)(nil),               // 27: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),        // 28: unwindd.v1.SymbolizeRequest
+	(*SymbolizeProfileOptions)(nil), // 29: unwindd.v1.SymbolizeProfileOptions
+	(*SymbolizeProfileRequest)(nil), // 30: unwindd.v1.SymbolizeProfileRequest
+	(*SymbolizeResponse)(nil),       // 31: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),       // 32: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),         // 33: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),        // 34: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),       // 35: unwindd.v1.PutObjectResponse
+	(*ArchitecturesRequest)(nil),    // 36: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),      // 37: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),     // 38: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),             // 39: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
@@ -3521,32 +3659,35 @@ var file_unwindd_proto_depIdxs = []int32{
 	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
 	24, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
 	27, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	30, // 24: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	31, // 25: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	37, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 27: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 28: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	20, // 29: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	23, // 30: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	25, // 31: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	28, // 32: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	32, // 33: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	34, // 34: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	35, // 35: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	26, // 36: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 37: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	26, // 38: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	26, // 39: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	26, // 40: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	29, // 41: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	33, // 42: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	26, // 43: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	36, // 44: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	36, // [36:45] is the sub-list for method output_type
-	27, // [27:36] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	29, // 24: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	32, // 25: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	33, // 26: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	39, // 27: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	3,  // 28: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	5,  // 29: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	20, // 30: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	23, // 31: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	25, // 32: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	28, // 33: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	30, // 34: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	34, // 35: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	36, // 36: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	37, // 37: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	26, // 38: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 39: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	26, // 40: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	26, // 41: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	26, // 42: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	31, // 43: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	26, // 44: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	35, // 45: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	26, // 46: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	38, // 47: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	38, // [38:48] is the sub-list for method output_type
+	28, // [28:38] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -3600,7 +3741,11 @@ func file_unwindd_proto_init() {
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[30].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[28].OneofWrappers = []any{
+		(*SymbolizeProfileRequest_Options)(nil),
+		(*SymbolizeProfileRequest_Data)(nil),
+	}
+	file_unwindd_proto_msgTypes[32].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -3610,7 +3755,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

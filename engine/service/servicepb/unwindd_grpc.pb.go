@@ -35,15 +35,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Unwindd_Stack_FullMethodName         = "/unwindd.v1.Unwindd/Stack"
-	Unwindd_Walk_FullMethodName          = "/unwindd.v1.Unwindd/Walk"
-	Unwindd_Profile_FullMethodName       = "/unwindd.v1.Unwindd/Profile"
-	Unwindd_Snapshot_FullMethodName      = "/unwindd.v1.Unwindd/Snapshot"
-	Unwindd_Evaluate_FullMethodName      = "/unwindd.v1.Unwindd/Evaluate"
-	Unwindd_Symbolize_FullMethodName     = "/unwindd.v1.Unwindd/Symbolize"
-	Unwindd_PutObject_FullMethodName     = "/unwindd.v1.Unwindd/PutObject"
-	Unwindd_Architectures_FullMethodName = "/unwindd.v1.Unwindd/Architectures"
-	Unwindd_FindObjects_FullMethodName   = "/unwindd.v1.Unwindd/FindObjects"
+	Unwindd_Stack_FullMethodName            = "/unwindd.v1.Unwindd/Stack"
+	Unwindd_Walk_FullMethodName             = "/unwindd.v1.Unwindd/Walk"
+	Unwindd_Profile_FullMethodName          = "/unwindd.v1.Unwindd/Profile"
+	Unwindd_Snapshot_FullMethodName         = "/unwindd.v1.Unwindd/Snapshot"
+	Unwindd_Evaluate_FullMethodName         = "/unwindd.v1.Unwindd/Evaluate"
+	Unwindd_Symbolize_FullMethodName        = "/unwindd.v1.Unwindd/Symbolize"
+	Unwindd_SymbolizeProfile_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeProfile"
+	Unwindd_PutObject_FullMethodName        = "/unwindd.v1.Unwindd/PutObject"
+	Unwindd_Architectures_FullMethodName    = "/unwindd.v1.Unwindd/Architectures"
+	Unwindd_FindObjects_FullMethodName      = "/unwindd.v1.Unwindd/FindObjects"
 )
 
 // UnwinddClient is the client API for Unwindd service.
@@ -69,6 +70,9 @@ type UnwinddClient interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse], error)
+	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
+	// have none, by the build IDs of its mappings. Frames that have names are left.
+	SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error)
 	// PutObject keeps a file of code or debug information, for whoever asks about its build
 	// ID. It is refused where the file has another one. What is there already is kept.
 	PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error)
@@ -165,9 +169,22 @@ func (c *unwinddClient) Symbolize(ctx context.Context, opts ...grpc.CallOption) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeClient = grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse]
 
+func (c *unwinddClient) SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_SymbolizeProfile_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SymbolizeProfileRequest, Report]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeProfileClient = grpc.BidiStreamingClient[SymbolizeProfileRequest, Report]
+
 func (c *unwinddClient) PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_PutObject_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_PutObject_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +197,7 @@ type Unwindd_PutObjectClient = grpc.ClientStreamingClient[PutObjectRequest, PutO
 
 func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_Architectures_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[8], Unwindd_Architectures_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -230,6 +247,9 @@ type UnwinddServer interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error
+	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
+	// have none, by the build IDs of its mappings. Frames that have names are left.
+	SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error
 	// PutObject keeps a file of code or debug information, for whoever asks about its build
 	// ID. It is refused where the file has another one. What is there already is kept.
 	PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error
@@ -265,6 +285,9 @@ func (UnimplementedUnwinddServer) Evaluate(grpc.BidiStreamingServer[EvaluateRequ
 }
 func (UnimplementedUnwinddServer) Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Symbolize not implemented")
+}
+func (UnimplementedUnwinddServer) SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error {
+	return status.Error(codes.Unimplemented, "method SymbolizeProfile not implemented")
 }
 func (UnimplementedUnwinddServer) PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutObject not implemented")
@@ -337,6 +360,13 @@ func _Unwindd_Symbolize_Handler(srv interface{}, stream grpc.ServerStream) error
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeServer = grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]
+
+func _Unwindd_SymbolizeProfile_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(UnwinddServer).SymbolizeProfile(&grpc.GenericServerStream[SymbolizeProfileRequest, Report]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeProfileServer = grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]
 
 func _Unwindd_PutObject_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(UnwinddServer).PutObject(&grpc.GenericServerStream[PutObjectRequest, PutObjectResponse]{ServerStream: stream})
@@ -420,6 +450,12 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Symbolize",
 			Handler:       _Unwindd_Symbolize_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "SymbolizeProfile",
+			Handler:       _Unwindd_SymbolizeProfile_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
