@@ -32,6 +32,7 @@ type metrics struct {
 	handed   *prometheus.CounterVec // of a server with a fleet, like shares
 	shares   *prometheus.CounterVec
 	profiles *prometheus.CounterVec // of a server with a collector, like passing
+	naming   *prometheus.CounterVec // frames
 	passing  *prometheus.HistogramVec
 }
 
@@ -75,6 +76,7 @@ func newMetrics(s *Server) *metrics {
 	}
 	if p := s.relay; p != nil {
 		m.profiles = counter("otlp_profiles_total", "Profiles that a collector has taken, by whether a worker has looked for names, or why they went without.", "names")
+		m.naming = counter("otlp_frames_total", "Frames of profiles that a collector has taken: those that had names, those that were named, and those without, by why.", "names")
 		m.passing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "unwindd", Name: "otlp_forward_seconds", Help: "How long the collector took for requests with profiles, with the pauses between attempts.", Buckets: durations,
 		}, []string{"outcome"})
@@ -138,6 +140,15 @@ func (m *metrics) shared(result string)      { m.shares.WithLabelValues(result).
 // passedOn counts profiles that the collector has taken; forwarded counts a request that was sent to it.
 func (m *metrics) passedOn(names string, profiles int) {
 	m.profiles.WithLabelValues(names).Add(float64(profiles))
+}
+
+// named counts the frames of a profile that was passed on with names.
+func (m *metrics) named(n *job.Named) {
+	m.naming.WithLabelValues("had").Add(float64(n.Had))
+	m.naming.WithLabelValues("named").Add(float64(n.Found))
+	for kind, frames := range n.Without {
+		m.naming.WithLabelValues(kind).Add(float64(frames))
+	}
 }
 
 func (m *metrics) forwarded(outcome string, took time.Duration) {

@@ -220,6 +220,9 @@ func (b *parcel) pass(ctx context.Context) (taken otlpexport.Answer, err error) 
 	}
 	if named != nil {
 		taken, err = b.forward(ctx, named.size, named.read)
+		if err == nil {
+			b.count(named.answer)
+		}
 		_ = named.Close()
 		var failed *otlpexport.Failure
 		if !errors.As(err, &failed) || !failed.IsTooLarge {
@@ -235,6 +238,14 @@ func (b *parcel) pass(ctx context.Context) (taken otlpexport.Answer, err error) 
 func (b *parcel) unnamed(reason, detail string) {
 	b.names = reason
 	b.Log.Warn("profiles are passed on without names", append(b.req.describe(), "reason", reason, "detail", foreign(detail))...)
+}
+
+// count counts the frames of a parcel that was named.
+func (b *parcel) count(a *answer) {
+	b.metrics.named(&a.named)
+	if problems := a.facts.Problems; len(problems) > 0 {
+		b.Log.Debug("frames have no names", append(b.req.describe(), "why", foreign(strings.Join(problems, "; ")))...)
+	}
 }
 
 // forward sends the bytes of a request to the collector.

@@ -234,6 +234,7 @@ type answer struct {
 	*spool
 	facts  fleet.Facts
 	object *job.Object   // the identity of a file
+	named  job.Named     // frames of a profile
 	done   chan struct{} // closed when no more comes
 }
 
@@ -266,7 +267,7 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			work.Output = a.spool
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object = factsOf(&o), o.Object
+			a.facts, a.object, a.named = factsOf(&o), o.Object, o.Named
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err
