@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -308,6 +309,49 @@ func TestProfilesArePassedOnInEachForm(t *testing.T) {
 	}
 	if n := s.budget.used.Load() + s.relay.memory.used.Load() + int64(s.relay.places.used()); n != 0 {
 		t.Errorf("%d bytes and places are taken when nothing is under way", n)
+	}
+}
+
+// TestFramesGetNamesOnTheWay has the frames of a profile named and counted, once their file was put.
+func TestFramesGetNamesOnTheWay(t *testing.T) {
+	to := newSink(t)
+	s := startRelay(t, testOptions(t), to.url)
+	s.putCrash(t)
+	d := &profiles.ProfilesData{}
+	if err := proto.Unmarshal(aProfile(t, "server"), d); err != nil {
+		t.Fatal(err)
+	}
+	d.Dictionary.StringTable = append(d.Dictionary.StringTable, "process.executable.build_id.gnu")
+	d.Dictionary.AttributeTable = append(d.Dictionary.AttributeTable, &profiles.KeyValueAndUnit{
+		KeyStrindex: 4, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: crashID}},
+	})
+	d.Dictionary.MappingTable[1] = &profiles.Mapping{MemoryStart: 0x401000, MemoryLimit: 0x48d000, FileOffset: 0x1000, FilenameStrindex: 3, AttributeIndices: []int32{1}}
+	d.Dictionary.LocationTable[1].Address = 0x401911
+	d.Dictionary.LocationTable = append(d.Dictionary.LocationTable, &profiles.Location{Address: 7})
+	request, err := proto.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.export(t.Context(), t, profilesCall, request); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := to.take()
+	if len(list) != 1 {
+		t.Fatalf("the collector took %d requests", len(list))
+	}
+	got := list[0].GetDictionary()
+	if l := got.LocationTable[1].Lines; len(l) != 1 || got.StringTable[got.FunctionTable[l[0].FunctionIndex].NameStrindex] != "read_body" {
+		t.Errorf("%v", list[0])
+	}
+	_, text := s.ask(t, "GET", "/metrics", nil)
+	for _, want := range []string{
+		`unwindd_otlp_frames_total{names="named"} 1`, `unwindd_otlp_frames_total{names="no-mapping"} 1`, `unwindd_otlp_frames_total{names="had"} 0`,
+		`unwindd_otlp_profiles_total{names="requested"} 1`, `unwindd_otlp_forward_seconds_count{outcome="taken"} 1`, "unwindd_otlp_requests 0", "unwindd_otlp_bytes 0",
+		`unwindd_requests_total{kind="otlp",status="ok"} 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in the figures", want)
+		}
 	}
 }
 
