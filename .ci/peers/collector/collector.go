@@ -129,7 +129,7 @@ func (c *Collector) End() error {
 	return <-c.ended
 }
 
-// FreeAddress returns an address of this machine at which nobody listens.
+// FreeAddress returns an address of this machine that is free.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
