@@ -26,7 +26,7 @@ import (
 
 // A keeper is a collector of OpenTelemetry that keeps what it is given, and its URLs.
 type keeper struct {
-	*collector.Keeper
+	*collector.Sink
 	grpc, http string
 }
 
@@ -48,7 +48,7 @@ func collect(t *testing.T) *keeper {
 			t.Fatal(err)
 		}
 	}
-	kept, err := collector.NewKeeper()
+	kept, err := collector.NewSink()
 	if err != nil {
 		t.Fatal(err)
 	}

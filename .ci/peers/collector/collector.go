@@ -30,8 +30,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Keeper is an exporter, "keeper", that keeps profiles.
-type Keeper struct {
+// Sink is an exporter, "keeper", that keeps profiles.
+type Sink struct {
 	component.StartFunc
 	component.ShutdownFunc
 	xconsumer.Profiles
@@ -40,9 +40,9 @@ type Keeper struct {
 	kept [][]byte // as the collector's own library encodes it
 }
 
-// NewKeeper makes a Keeper.
-func NewKeeper() (*Keeper, error) {
-	k := &Keeper{}
+// NewSink makes a Sink.
+func NewSink() (*Sink, error) {
+	k := &Sink{}
 	var err error
 	k.Profiles, err = xconsumer.NewProfiles(func(_ context.Context, p pprofile.Profiles) error {
 		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(p)
@@ -55,7 +55,7 @@ func NewKeeper() (*Keeper, error) {
 }
 
 // Take returns everything that came since the last time.
-func (k *Keeper) Take() (list []*profiles.ProfilesData, err error) {
+func (k *Sink) Take() (list []*profiles.ProfilesData, err error) {
 	k.mu.Lock()
 	kept := k.kept
 	k.kept = nil
@@ -70,7 +70,7 @@ func (k *Keeper) Take() (list []*profiles.ProfilesData, err error) {
 	return list, nil
 }
 
-func (k *Keeper) factory() exporter.Factory {
+func (k *Sink) factory() exporter.Factory {
 	return xexporter.NewFactory(component.MustNewType("keeper"), func() component.Config { return &struct{}{} },
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) { return k, nil },
 			component.StabilityLevelDevelopment))
@@ -82,8 +82,8 @@ type Collector struct {
 	ended     chan error
 }
 
-// Start starts a collector with a configuration in YAML, and a Keeper where it is not nil.
-func Start(configuration string, k *Keeper) (*Collector, error) {
+// Start starts a collector with a configuration in YAML, and a Sink where it is not nil.
+func Start(configuration string, k *Sink) (*Collector, error) {
 	if err := featuregate.GlobalRegistry().Set("service.profilesSupport", true); err != nil {
 		return nil, err
 	}

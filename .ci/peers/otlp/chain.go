@@ -37,7 +37,7 @@ type chain struct {
 	last      [2]string         // addresses of the last collector, by gRPC and HTTP
 
 	first, sink *collector.Collector
-	kept        *collector.Keeper
+	kept        *collector.Sink
 	process     *exec.Cmd
 }
 
@@ -54,7 +54,7 @@ func newChain(unwindd, dir string, libs []*library) (c *chain, err error) {
 			return nil, err
 		}
 	}
-	if c.kept, err = collector.NewKeeper(); err != nil {
+	if c.kept, err = collector.NewSink(); err != nil {
 		return nil, err
 	}
 	if err := c.startSink(); err != nil {
