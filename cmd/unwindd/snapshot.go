@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -116,7 +116,12 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		about = stderr
 	}
 	if f.format == "json" {
-		return json.NewEncoder(about).Encode(sum)
+		b, err := escape.AppendJSON(nil, sum, "")
+		if err != nil {
+			return err
+		}
+		_, err = about.Write(b)
+		return err
 	}
 	for _, p := range sum.Problems {
 		messages.Printf("unwindd: %s\n", p)
