@@ -159,8 +159,8 @@ func New(o Options) (*Server, error) {
 	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
-		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
+		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
@@ -252,7 +252,8 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 	return s.answer(r, func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			work.Output = a.spool
+			own := s.budget.of(r.caller)
+			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
 			o, err := s.pool.Do(ctx, work)
 			a.facts, a.object = factsOf(&o), o.Object
 			s.metrics.done(work.Job.Name(), &o)
