@@ -226,8 +226,10 @@ func (s *Server) watch(e worker.Event) {
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // the identity of a file
-	done   chan struct{} // closed when no more comes
+	object *job.Object // the identity of a file
+	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	snapshot *job.SnapshotCounts
+	done     chan struct{} // closed when no more comes
 }
 
 // beginOn is begin for work on a file that was sent.
@@ -254,7 +256,7 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			work.Output = a.spool
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object = factsOf(&o), o.Object
+			a.facts, a.object, a.snapshot = factsOf(&o), o.Object, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err

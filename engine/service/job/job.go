@@ -88,7 +88,9 @@ type Outcome struct {
 	Counts   Counts   `json:",omitzero"`
 	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
-	Used     Use      `json:",omitzero"`
+	// Snapshot has counts of a snapshot.
+	Snapshot *SnapshotCounts `json:",omitempty"`
+	Used     Use             `json:",omitzero"`
 }
 
 // Tools are the engine and the caches with which jobs are done. They are kept from one job to

@@ -439,7 +439,8 @@ func (*StackRequest_Options) isStackRequest_Part() {}
 
 func (*StackRequest_Data) isStackRequest_Part() {}
 
-// WalkOptions say what is written of a target, and how long its head is.
+// WalkOptions say what is written of a target, and how long its head is: its stacks, or what one of
+// snapshot and compare asks for.
 type WalkOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -448,6 +449,9 @@ type WalkOptions struct {
 	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
 	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
 	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
+	Snapshot      *SnapshotOptions       `protobuf:"bytes,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                     // the report is a snapshot
+	AnyFile       bool                   `protobuf:"varint,8,opt,name=any_file,json=anyFile,proto3" json:"any_file,omitempty"`       // a snapshot has files, and memory of them, whose build IDs the target does not state
+	Compare       *CompareOptions        `protobuf:"bytes,9,opt,name=compare,proto3" json:"compare,omitempty"`                       // the report is a part of a comparison
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +526,27 @@ func (x *WalkOptions) GetMostBytes() uint32 {
 		return x.MostBytes
 	}
 	return 0
+}
+
+func (x *WalkOptions) GetSnapshot() *SnapshotOptions {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+func (x *WalkOptions) GetAnyFile() bool {
+	if x != nil {
+		return x.AnyFile
+	}
+	return false
+}
+
+func (x *WalkOptions) GetCompare() *CompareOptions {
+	if x != nil {
+		return x.Compare
+	}
+	return nil
 }
 
 // WalkRequest has the options first, then the head in parts, and then answers. The head is
@@ -935,6 +960,7 @@ type MappingQuestion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       uint64                 `protobuf:"varint,1,opt,name=address,proto3" json:"address,omitempty"`
 	Around        bool                   `protobuf:"varint,2,opt,name=around,proto3" json:"around,omitempty"`
+	File          bool                   `protobuf:"varint,3,opt,name=file,proto3" json:"file,omitempty"` // which module's file has the memory from the address on, where the target lacks it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +1005,13 @@ func (x *MappingQuestion) GetAddress() uint64 {
 func (x *MappingQuestion) GetAround() bool {
 	if x != nil {
 		return x.Around
+	}
+	return false
+}
+
+func (x *MappingQuestion) GetFile() bool {
+	if x != nil {
+		return x.File
 	}
 	return false
 }
@@ -1321,6 +1354,8 @@ type MappingAnswer struct {
 	Below         *MemoryMapping         `protobuf:"bytes,3,opt,name=below,proto3" json:"below,omitempty"`
 	At            *MemoryMapping         `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
 	Above         *MemoryMapping         `protobuf:"bytes,5,opt,name=above,proto3" json:"above,omitempty"`
+	Module        *uint32                `protobuf:"varint,6,opt,name=module,proto3,oneof" json:"module,omitempty"`               // the index of the module whose file has the memory
+	FromFile      uint64                 `protobuf:"varint,7,opt,name=from_file,json=fromFile,proto3" json:"from_file,omitempty"` // bytes that it has from the address on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,6 +1423,20 @@ func (x *MappingAnswer) GetAbove() *MemoryMapping {
 		return x.Above
 	}
 	return nil
+}
+
+func (x *MappingAnswer) GetModule() uint32 {
+	if x != nil && x.Module != nil {
+		return *x.Module
+	}
+	return 0
+}
+
+func (x *MappingAnswer) GetFromFile() uint64 {
+	if x != nil {
+		return x.FromFile
+	}
+	return 0
 }
 
 type MemoryMapping struct {
@@ -2532,6 +2581,8 @@ type ReportEnd struct {
 	Stacks        uint64                 `protobuf:"varint,2,opt,name=stacks,proto3" json:"stacks,omitempty"`
 	Frames        uint64                 `protobuf:"varint,3,opt,name=frames,proto3" json:"frames,omitempty"`    // of stacks; inlined calls are not counted
 	Problems      []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"` // of a snapshot: what of the target is not in it
+	Modules       uint64                 `protobuf:"varint,5,opt,name=modules,proto3" json:"modules,omitempty"`  // of a snapshot
+	Memory        uint64                 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`    // bytes of memory of a snapshot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2592,6 +2643,20 @@ func (x *ReportEnd) GetProblems() []string {
 		return x.Problems
 	}
 	return nil
+}
+
+func (x *ReportEnd) GetModules() uint64 {
+	if x != nil {
+		return x.Modules
+	}
+	return 0
+}
+
+func (x *ReportEnd) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
 }
 
 // SymbolizeRequest is a batch of addresses. The members but addresses count in the first
@@ -3338,7 +3403,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xc6\x01\n" +
+	"\x04part\"\xd0\x02\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
@@ -3346,7 +3411,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\twith_path\x18\x04 \x01(\bR\bwithPath\x12\x1b\n" +
 	"\thead_size\x18\x05 \x01(\x04R\bheadSize\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\rR\tmostBytes\"\x8e\x01\n" +
+	"most_bytes\x18\x06 \x01(\rR\tmostBytes\x127\n" +
+	"\bsnapshot\x18\a \x01(\v2\x1b.unwindd.v1.SnapshotOptionsR\bsnapshot\x12\x19\n" +
+	"\bany_file\x18\b \x01(\bR\aanyFile\x124\n" +
+	"\acompare\x18\t \x01(\v2\x1a.unwindd.v1.CompareOptionsR\acompare\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +
@@ -3372,10 +3440,11 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04most\x18\x05 \x01(\rR\x04most\x12\x17\n" +
 	"\x04lane\x18\x06 \x01(\rH\x01R\x04lane\x88\x01\x01B\t\n" +
 	"\a_threadB\a\n" +
-	"\x05_lane\"C\n" +
+	"\x05_lane\"W\n" +
 	"\x0fMappingQuestion\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x16\n" +
-	"\x06around\x18\x02 \x01(\bR\x06around\"'\n" +
+	"\x06around\x18\x02 \x01(\bR\x06around\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\bR\x04file\"'\n" +
 	"\rDebugQuestion\x12\x16\n" +
 	"\x06module\x18\x01 \x01(\rR\x06module\"\xe1\x01\n" +
 	"\fFileQuestion\x121\n" +
@@ -3409,7 +3478,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06ABSENT\x10\x01\x12\x10\n" +
 	"\fEND_OF_STACK\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"\xd4\x01\n" +
+	"\x06FAILED\x10\x03\"\x99\x02\n" +
 	"\rMappingAnswer\x12\x16\n" +
 	"\x06mapped\x18\x01 \x01(\bR\x06mapped\x12\x1e\n" +
 	"\n" +
@@ -3417,7 +3486,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"executable\x12/\n" +
 	"\x05below\x18\x03 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05below\x12)\n" +
 	"\x02at\x18\x04 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x02at\x12/\n" +
-	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\"\xbb\x01\n" +
+	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\x12\x1b\n" +
+	"\x06module\x18\x06 \x01(\rH\x00R\x06module\x88\x01\x01\x12\x1b\n" +
+	"\tfrom_file\x18\a \x01(\x04R\bfromFileB\t\n" +
+	"\a_module\"\xbb\x01\n" +
 	"\rMemoryMapping\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1a\n" +
@@ -3516,12 +3588,14 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06Report\x12\x14\n" +
 	"\x04data\x18\x01 \x01(\fH\x00R\x04data\x12)\n" +
 	"\x03end\x18\x02 \x01(\v2\x15.unwindd.v1.ReportEndH\x00R\x03endB\x06\n" +
-	"\x04part\"s\n" +
+	"\x04part\"\xa5\x01\n" +
 	"\tReportEnd\x12\x1a\n" +
 	"\bunwalked\x18\x01 \x01(\tR\bunwalked\x12\x16\n" +
 	"\x06stacks\x18\x02 \x01(\x04R\x06stacks\x12\x16\n" +
 	"\x06frames\x18\x03 \x01(\x04R\x06frames\x12\x1a\n" +
-	"\bproblems\x18\x04 \x03(\tR\bproblems\"\x84\x01\n" +
+	"\bproblems\x18\x04 \x03(\tR\bproblems\x12\x18\n" +
+	"\amodules\x18\x05 \x01(\x04R\amodules\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\"\x84\x01\n" +
 	"\x10SymbolizeRequest\x12\x19\n" +
 	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12\x1d\n" +
 	"\n" +
@@ -3637,57 +3711,59 @@ var file_unwindd_proto_goTypes = []any{
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
 	2,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
-	4,  // 2: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
-	12, // 3: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
-	7,  // 4: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	27, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
-	8,  // 6: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
-	9,  // 7: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
-	10, // 8: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
-	11, // 9: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
-	0,  // 10: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
-	13, // 11: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
-	14, // 12: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
-	16, // 13: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
-	18, // 14: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
-	1,  // 15: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
-	15, // 16: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
-	15, // 17: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
-	15, // 18: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
-	17, // 19: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
-	19, // 20: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
-	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	24, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	27, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	29, // 24: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
-	32, // 25: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	33, // 26: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	39, // 27: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 28: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 29: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	20, // 30: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	23, // 31: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	25, // 32: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	28, // 33: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	30, // 34: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
-	34, // 35: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	36, // 36: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	37, // 37: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	26, // 38: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 39: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	26, // 40: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	26, // 41: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	26, // 42: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	31, // 43: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	26, // 44: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	35, // 45: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	26, // 46: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	38, // 47: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	38, // [38:48] is the sub-list for method output_type
-	28, // [28:38] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	21, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
+	22, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
+	4,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
+	12, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
+	7,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
+	27, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	8,  // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
+	9,  // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
+	10, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
+	11, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
+	0,  // 12: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
+	13, // 13: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
+	14, // 14: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
+	16, // 15: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
+	18, // 16: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
+	1,  // 17: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
+	15, // 18: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
+	15, // 19: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
+	15, // 20: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
+	17, // 21: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
+	19, // 22: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
+	21, // 23: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
+	24, // 24: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	27, // 25: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	29, // 26: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	32, // 27: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	33, // 28: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	39, // 29: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	3,  // 30: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	5,  // 31: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	20, // 32: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	23, // 33: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	25, // 34: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	28, // 35: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	30, // 36: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	34, // 37: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	36, // 38: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	37, // 39: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	26, // 40: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 41: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	26, // 42: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	26, // 43: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	26, // 44: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	31, // 45: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	26, // 46: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	35, // 47: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	26, // 48: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	38, // 49: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	40, // [40:50] is the sub-list for method output_type
+	30, // [30:40] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -3724,6 +3800,7 @@ func file_unwindd_proto_init() {
 		(*Answer_Debug)(nil),
 		(*Answer_File)(nil),
 	}
+	file_unwindd_proto_msgTypes[12].OneofWrappers = []any{}
 	file_unwindd_proto_msgTypes[18].OneofWrappers = []any{
 		(*ProfileRequest_Options)(nil),
 		(*ProfileRequest_Data)(nil),

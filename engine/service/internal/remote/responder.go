@@ -155,6 +155,10 @@ func errorOf(err error) (pb.MemoryAnswer_Kind, []byte) {
 func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	out := &pb.MappingAnswer{}
 	a.About = &pb.Answer_Mapping{Mapping: out}
+	if q.GetFile() {
+		k.fromFile(q.GetAddress(), out)
+		return
+	}
 	if !q.GetAround() {
 		out.Mapped, out.Executable = k.target.Process().State().Mapped(q.GetAddress())
 		return
@@ -162,6 +166,23 @@ func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	if m, ok := k.target.Process().State().(target.Mapper); ok {
 		below, containing, above := m.Around(q.GetAddress())
 		out.Below, out.At, out.Above = messageOf(below), messageOf(containing), messageOf(above)
+	}
+}
+
+// fromFile tells which module's file has the memory at an address.
+func (k *Responder) fromFile(address uint64, out *pb.MappingAnswer) {
+	f, ok := k.target.Process().State().(target.FileMemory)
+	if !ok {
+		out.FromFile = max(-address, 1)
+		return
+	}
+	m, n := f.FromFile(address)
+	out.FromFile = n
+	if m == nil {
+		return
+	}
+	if i := slices.IndexFunc(k.modules, func(l *code.Module) bool { return l.Module == m }); i >= 0 {
+		out.Module = new(uint32(i)) //nolint:gosec // an index
 	}
 }
 
