@@ -125,7 +125,7 @@ func withLabels(own *trace.Facts, labels map[string]string) *trace.Facts {
 // objectOf describes an object.
 func objectOf(o *object.Object) *Object {
 	return &Object{
-		Name: o.Name(), Size: uint64(len(o.Data())), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
+		Name: o.Name(), Size: o.FileSize(), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
 	}
 }
 

@@ -142,12 +142,7 @@ func (t *Target) openObject(index uint32, described *Object) (o *object.Object, 
 		formats = nil
 	}
 	if described.InFile {
-		path, _, err := t.host.file(q)
-		if err != nil {
-			return nil, err
-		}
-		o, err = t.finder.Store.OpenAs(path, described.Name, formats)
-		if err != nil {
+		if o, err = t.openFile(q, described.Name, formats); err != nil {
 			return nil, err
 		}
 	} else {
@@ -164,6 +159,35 @@ func (t *Target) openObject(index uint32, described *Object) (o *object.Object, 
 		_ = o.Close()
 		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, described.BuildID)
 	}
+	return o, nil
+}
+
+// openFile opens the file of a module. Its outline comes at once, and the rest when it is needed.
+func (t *Target) openFile(q *pb.FileQuestion, name string, formats object.Formats) (*object.Object, error) {
+	first := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId, Outline: true}
+	path, came, err := t.host.fileParts(first)
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.finder.Store.OpenAs(path, name, formats)
+	if err != nil || len(came.GetThere()) == 0 {
+		return o, err
+	}
+	var there []object.Extent
+	for _, e := range came.GetThere() {
+		there = append(there, object.Extent{Offset: e.GetOffset(), Size: e.GetSize()})
+	}
+	o.SetRest(there, func(list []object.Extent, isRest bool) error {
+		more := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId}
+		for _, e := range list {
+			more.Extents = append(more.Extents, &pb.FileExtent{Offset: e.Offset, Size: e.Size})
+		}
+		now, came, err := t.host.fileParts(more)
+		if err == nil && (now != path || isRest && len(came.GetThere()) > 0) {
+			err = fmt.Errorf("the machine of the target: not all of %s came that was missing", name)
+		}
+		return err
+	})
 	return o, nil
 }
 
