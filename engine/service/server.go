@@ -233,9 +233,11 @@ func (s *Server) watch(e worker.Event) {
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // the identity of a file
-	named  job.Named     // frames of a profile
-	done   chan struct{} // closed when no more comes
+	object *job.Object // the identity of a file
+	named  job.Named   // frames of a profile
+	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	snapshot *job.SnapshotCounts
+	done     chan struct{} // closed when no more comes
 }
 
 // beginOn is begin for work on a file that was sent.
@@ -268,7 +270,7 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 			own := s.budget.of(r.caller)
 			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object, a.named = factsOf(&o), o.Object, o.Named
+			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err
