@@ -36,7 +36,7 @@ func upload(callers int, files func() []hostile) func(context.Context, *attacker
 			defer c.CloseIdleConnections()
 			for k := range list {
 				h := list[(i+k)%len(list)]
-				if status, _ := a.ask(ctx, c, http.MethodPost, h.path, bytes.NewReader(h.body)); status == http.StatusTooManyRequests {
+				if status := a.ask(ctx, c, http.MethodPost, h.path, bytes.NewReader(h.body)); status == http.StatusTooManyRequests {
 					pause(ctx, 50*time.Millisecond)
 				}
 			}

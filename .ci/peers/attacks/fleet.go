@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -124,10 +125,7 @@ func (r *rig) newQueue(workers int) (q *queue, err error) {
 		text, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("%s: %w\n%s", q.command, q.command.Wait(), text)
 	}
-	go func() {
-		for lines.Scan() { //nolint:revive // nothing more is of use
-		}
-	}()
+	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return q, nil
 }
 

@@ -177,7 +177,7 @@ func manyTokens(ctx context.Context, a *attacker) error {
 		c := a.client(a.tokens[i%len(a.tokens)])
 		defer c.CloseIdleConnections()
 		for range 20 {
-			if status, _ := a.ask(ctx, c, http.MethodPost, "/v1/stack?format=html", strings.NewReader(body)); status != http.StatusOK {
+			if status := a.ask(ctx, c, http.MethodPost, "/v1/stack?format=html", strings.NewReader(body)); status != http.StatusOK {
 				pause(ctx, 50*time.Millisecond)
 			}
 		}
@@ -194,7 +194,7 @@ func floodObjects(ctx context.Context, a *attacker) error {
 		defer c.CloseIdleConnections()
 		for n := range 1 << 20 {
 			file, id := withBuildID(exe, uint64(i)<<32|uint64(n)) //nolint:gosec // small
-			if status, _ := a.ask(ctx, c, http.MethodPut, "/v1/objects/"+id, strings.NewReader(file)); status == 0 {
+			if status := a.ask(ctx, c, http.MethodPut, "/v1/objects/"+id, strings.NewReader(file)); status == 0 {
 				return io.ErrUnexpectedEOF
 			} else if status >= http.StatusBadRequest {
 				pause(ctx, 100*time.Millisecond)
@@ -225,7 +225,7 @@ func floodReports(ctx context.Context, a *attacker) error {
 		c := a.client(a.token())
 		defer c.CloseIdleConnections()
 		for {
-			status, _ := a.ask(ctx, c, http.MethodPost, "/v1/reports/stack?format=html&lanes&code=60", strings.NewReader(body))
+			status := a.ask(ctx, c, http.MethodPost, "/v1/reports/stack?format=html&lanes&code=60", strings.NewReader(body))
 			switch {
 			case status == 0:
 				return io.ErrUnexpectedEOF
@@ -245,7 +245,7 @@ func crawl(ctx context.Context, a *attacker) error {
 		for n := range 1 << 20 {
 			id := fmt.Sprintf("%016x%016x%08x", i, n, n)
 			for _, path := range []string{"/buildid/" + id + "/debuginfo", "/buildid/" + id + "/executable", "/buildid/" + id + "/source/etc/passwd", "/buildid/" + id + "/section/.text", "/v1/objects/" + id, "/server/" + id + "/server.sym"} {
-				if status, _ := a.ask(ctx, c, http.MethodGet, path, nil); status == 0 {
+				if status := a.ask(ctx, c, http.MethodGet, path, nil); status == 0 {
 					return io.ErrUnexpectedEOF
 				}
 			}

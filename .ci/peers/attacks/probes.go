@@ -84,12 +84,13 @@ func (a *attacker) answers(ctx context.Context, p *probe, patience time.Duration
 // answersOf reads answers until there are no more, for a moment.
 func answersOf(r *bufio.Reader) (statuses []int, bodies []byte) {
 	for len(statuses) < 3 {
-		answer, err := http.ReadResponse(r, nil)
+		answer, err := http.ReadResponse(r, nil) //nolint:bodyclose // it is, below
 		if err != nil {
 			return statuses, bodies
 		}
 		statuses = append(statuses, answer.StatusCode)
 		b, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
 		bodies = append(bodies, b...)
 		if err != nil || answer.Close {
 			return statuses, bodies
