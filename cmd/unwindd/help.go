@@ -60,7 +60,7 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 	cmd.InitDefaultHelpFlag()
 	left := map[string]*pflag.Flag{}
 	note := func(f *pflag.Flag) {
-		if !f.Hidden && (f.Name != "server" || cmd.Name() == "stack" || !cmd.HasParent()) {
+		if !f.Hidden && (f.Name != "server" || slices.Contains(serverCommands, cmd.Name()) || !cmd.HasParent()) {
 			left[f.Name] = f
 		}
 	}

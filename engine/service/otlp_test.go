@@ -166,13 +166,6 @@ func aProfile(t *testing.T, name string) []byte {
 	return b
 }
 
-// rawCodec sends and receives messages that are encoded already.
-type rawCodec struct{}
-
-func (rawCodec) Name() string                    { return "proto" }
-func (rawCodec) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
-func (rawCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = bytes.Clone(b); return nil }
-
 // export sends a request by gRPC.
 func (s *relayServer) export(ctx context.Context, t *testing.T, call string, request []byte, o ...grpc.CallOption) ([]byte, error) {
 	t.Helper()
@@ -182,7 +175,7 @@ func (s *relayServer) export(ctx context.Context, t *testing.T, call string, req
 	}
 	defer c.Close()
 	var response []byte
-	err = c.Invoke(ctx, call, request, &response, o...)
+	err = c.Invoke(ctx, call, &request, &response, o...)
 	return response, err
 }
 

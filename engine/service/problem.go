@@ -4,7 +4,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // problem is the reason why a request is not answered: problem details in HTTP (RFC 9457),
@@ -166,9 +166,8 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("WWW-Authenticate", `Bearer realm="unwindd"`)
 	}
 	w.WriteHeader(p.Status)
-	b, err := json.Marshal(p)
-	if err == nil {
-		_, _ = w.Write(append(b, '\n')) // the caller may be gone
+	if b, err := escape.AppendJSON(nil, p, ""); err == nil {
+		_, _ = w.Write(b) // the caller may be gone
 	}
 }
 

@@ -166,8 +166,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
-		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
+		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
@@ -233,9 +233,11 @@ func (s *Server) watch(e worker.Event) {
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // the identity of a file
-	named  job.Named     // frames of a profile
-	done   chan struct{} // closed when no more comes
+	object *job.Object // the identity of a file
+	named  job.Named   // frames of a profile
+	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	snapshot *job.SnapshotCounts
+	done     chan struct{} // closed when no more comes
 }
 
 // beginOn is begin for work on a file that was sent.
@@ -265,9 +267,10 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 	return s.answer(r, func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			work.Output = a.spool
+			own := s.budget.of(r.caller)
+			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object, a.named = factsOf(&o), o.Object, o.Named
+			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err

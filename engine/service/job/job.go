@@ -89,7 +89,9 @@ type Outcome struct {
 	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
 	Named    Named    `json:",omitzero"`  // of SymbolizeProfile
-	Used     Use      `json:",omitzero"`
+	// Snapshot has counts of a snapshot.
+	Snapshot *SnapshotCounts `json:",omitempty"`
+	Used     Use             `json:",omitzero"`
 }
 
 // Named counts the frames of a profile.
