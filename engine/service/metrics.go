@@ -31,6 +31,7 @@ type metrics struct {
 	plugins  *prometheus.CounterVec
 	handed   *prometheus.CounterVec // of a server with a fleet, like shares
 	shares   *prometheus.CounterVec
+	provided *prometheus.CounterVec
 }
 
 // durations are the histogram bounds of requests, in seconds.
@@ -59,6 +60,7 @@ func newMetrics(s *Server) *metrics {
 	m.stops = counter("stops_total", "Stacks, by why they end.", "reason")
 	m.lookups = counter("cache_lookups_total", "What was looked up: code objects that workers know already, and files of the store of objects.", "cache", "result")
 	m.plugins = counter("plugin_processes_total", "Processes of plugins: those that were started, those of them that replaced one that had ended, and failures.", "plugin", "event")
+	m.provided = counter("provided_files_total", "Files that callers wanted, by where they were: among the objects that were put, beneath the folders of the server, at other servers, or nowhere.", "kind", "place")
 	if h := s.offload; h != nil {
 		m.handed = counter("handed_over_total", "Requests for which there was no place, by what became of them: a state of the fleet's job, or why there was none.", "outcome")
 		m.shares = counter("handed_over_objects_total", "Files of objects that the queue of the fleet was to have.", "result")
@@ -118,6 +120,11 @@ func (m *metrics) looked(cache string, isHit bool) {
 		result = "hit"
 	}
 	m.lookups.WithLabelValues(cache, result).Inc()
+}
+
+// gave counts a file that was wanted.
+func (m *metrics) gave(kind object.RemoteKind, place string) {
+	m.provided.WithLabelValues(string(kind), place).Inc()
 }
 
 // handedOver counts a request for which there was no place; shared counts a file for the queue.

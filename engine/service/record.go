@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
 
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -124,7 +125,11 @@ func (s *Server) logEnd(req *request, status int) {
 		if how.problem.cause != nil {
 			fields = append(fields, "cause", foreign(how.problem.cause.Error()))
 		}
-		s.Log.Warn(how.kind, fields...)
+		log := s.Log.Warn
+		if how.problem.code == codes.NotFound { // clients of debuginfod ask every server for every file
+			log = s.Log.Info
+		}
+		log(how.kind, fields...)
 	}
 }
 

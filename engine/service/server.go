@@ -28,6 +28,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/internal/buildids"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
@@ -95,17 +96,22 @@ type Options struct {
 // Server answers requests.
 type Server struct {
 	Options
-	queue   *queue
-	budget  *budget
-	store   *objects.Store
-	reports *reports.Store // nil: none are kept
-	pool    *worker.Pool
-	offload *offload // nil: there is no fleet
-	metrics *metrics
-	grpc    *grpc.Server
-	tracer  trace.Tracer
-	tokens  atomic.Pointer[Tokens]
-	limits  atomic.Pointer[Limits]
+	queue    *queue
+	budget   *budget
+	store    *objects.Store
+	reports  *reports.Store // nil: none are kept
+	pool     *worker.Pool
+	offload  *offload // nil: there is no fleet
+	metrics  *metrics
+	grpc     *grpc.Server
+	tracer   trace.Tracer
+	tokens   atomic.Pointer[Tokens]
+	folders  *buildids.Index // the files of the sysroot and of the debug directories
+	upstream *fileServers
+	packing  chan struct{} // answers that are packed at this moment
+	// downloads are the files that callers have fetched from other servers.
+	downloads *queue
+	limits    atomic.Pointer[Limits]
 
 	removeRun func() // removes the folder Run
 
@@ -127,7 +133,7 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), downloads: newQueue(maxDownloads, o.Waiting, o.PerUser), packing: make(chan struct{}, o.Workers), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
 	s.limits.Store(&o.Limits)
 	var err error
 	if s.Run, s.removeRun, err = claimRun(o.Run); err != nil {
@@ -155,6 +161,8 @@ func New(o Options) (*Server, error) {
 	if sysroot == "" {
 		sysroot = empty
 	}
+	s.folders = buildids.New(append([]string{o.Sysroot}, o.DebugDirs...)...)
+	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
@@ -165,7 +173,7 @@ func New(o Options) (*Server, error) {
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
+		Remote: remotes{s.store, s.upstream.recording(o.Remote), s.metrics}, Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
 	})
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
