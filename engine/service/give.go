@@ -211,7 +211,7 @@ func (g *giver) fromServers(f object.RemoteFile) (*foundFile, error) {
 	}
 	got := make(chan outcome, 1)
 	go func() { // a download goes on for the cache when its caller is gone
-		defer g.downloads.leave()
+		defer g.downloads.leave(g.req.caller)
 		path, tried := g.upstream.Fetch(f)
 		got <- outcome{path, tried}
 	}()
@@ -361,7 +361,7 @@ func (g *giver) send(w http.ResponseWriter, f *foundFile, mayPack bool) error {
 	if f.name != "" {
 		h.Set(headerFile, url.PathEscape(f.name))
 	}
-	out := &patientAnswer{ResponseWriter: w, patientWriter: patientWriter{w, http.NewResponseController(w), g.now().Idle}}
+	out := &sentAnswer{ResponseWriter: w}
 	if mayPack && content.Size() >= leastPacked && g.mayPack() {
 		defer g.packed()
 		return g.pack(out, f.info.ModTime(), content)
@@ -393,7 +393,7 @@ func (s *Server) mayPack() bool {
 func (s *Server) packed() { <-s.packing }
 
 // pack sends a whole file, packed.
-func (g *giver) pack(w *patientAnswer, modified time.Time, content io.Reader) error {
+func (g *giver) pack(w *sentAnswer, modified time.Time, content io.Reader) error {
 	h := w.Header()
 	h.Set("Content-Encoding", "gzip")
 	h.Add("Vary", "Accept-Encoding")
@@ -412,24 +412,23 @@ func (g *giver) pack(w *patientAnswer, modified time.Time, content io.Reader) er
 	return nil
 }
 
-// patientAnswer waits for a caller as long as it takes something of an answer.
-type patientAnswer struct {
+// sentAnswer records what became of an answer, which http.ServeContent does not tell.
+type sentAnswer struct {
 	http.ResponseWriter
-	patientWriter
 	sent int64
 	err  error
 }
 
 // Write implements io.Writer.
-func (w *patientAnswer) Write(p []byte) (int, error) {
-	n, err := w.patientWriter.Write(p)
+func (w *sentAnswer) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
 	w.sent += int64(n)
 	w.err = cmp.Or(w.err, err)
 	return n, err
 }
 
 // failure is the error of a caller that took nothing more.
-func (w *patientAnswer) failure() error {
+func (w *sentAnswer) failure() error {
 	if w.err == nil {
 		return nil
 	}

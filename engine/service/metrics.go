@@ -18,20 +18,22 @@ import (
 
 // metrics are the figures that Prometheus reads at /metrics.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	waits    prometheus.Histogram
-	bytes    *prometheus.CounterVec
-	workers  *prometheus.CounterVec
-	stacks   *prometheus.CounterVec
-	frames   *prometheus.CounterVec
-	stops    *prometheus.CounterVec
-	lookups  *prometheus.CounterVec
-	plugins  *prometheus.CounterVec
-	handed   *prometheus.CounterVec // of a server with a fleet, like shares
-	shares   *prometheus.CounterVec
-	provided *prometheus.CounterVec
+	registry    *prometheus.Registry
+	requests    *prometheus.CounterVec
+	seconds     *prometheus.HistogramVec
+	waits       prometheus.Histogram
+	bytes       *prometheus.CounterVec
+	workers     *prometheus.CounterVec
+	connections *prometheus.CounterVec
+	denials     *prometheus.CounterVec
+	stacks      *prometheus.CounterVec
+	frames      *prometheus.CounterVec
+	stops       *prometheus.CounterVec
+	lookups     *prometheus.CounterVec
+	plugins     *prometheus.CounterVec
+	handed      *prometheus.CounterVec // of a server with a fleet, like shares
+	shares      *prometheus.CounterVec
+	provided    *prometheus.CounterVec
 }
 
 // durations are the histogram bounds of requests, in seconds.
@@ -54,6 +56,8 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.requests = counter("requests_total", "Requests that were answered, by what they asked for and how they ended.", "kind", "status")
 	m.bytes = counter("bytes_total", "Bytes of bodies and reports.", "direction")
+	m.connections = counter("connections_total", "Connections that were taken, those of them that were given up while they waited for a request, and those for which there was no place.", "event")
+	m.denials = counter("denials_total", "How often a caller wanted more of something than was there, or than its share.", "of")
 	m.workers = counter("workers_total", "Processes that read requests, by what became of them.", "event")
 	m.stacks = counter("stacks_total", "Stacks that were written.", "kind")
 	m.frames = counter("frames_total", "Frames of stacks, by how they were found.", "found_by")
@@ -82,7 +86,10 @@ func newMetrics(s *Server) *metrics {
 		Namespace: "unwindd", Name: "queue_wait_seconds", Help: "How long requests waited for a worker, once they were sent.", Buckets: durations,
 	})
 	gauge("queue_length", "Requests that wait for a worker.", func() float64 { return float64(s.queue.length()) })
-	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.used.Load()) })
+	gauge("connections", "Connections that are open.", func() float64 { return float64(s.connections.budget.inUse()) })
+	gauge("requests_under_way", "Requests whose answers are not whole yet.", func() float64 { return float64(s.requests.inUse()) })
+	gauge("message_bytes", "Bytes of memory that are kept for messages that come and go.", func() float64 { return float64(s.memory.inUse()) })
+	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.inUse()) })
 	stored := func(name, what string, amount func() bounded.Amount) {
 		gauge(name+"_bytes", "Bytes of the "+what+" that are kept.", func() float64 { return float64(amount().Bytes) })
 		gauge(name, "How many "+what+" are kept.", func() float64 { return float64(amount().Files) })

@@ -47,10 +47,13 @@ type Limits struct {
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that run at a time
+	Workers int           // requests that run at a time, and one more of a caller of whom none runs
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
+	// Connections bounds those that are open, and the requests that are under way; 0: as many
+	// as this process may have descriptors for.
+	Connections int
 }
 
 // DefaultLimits are the limits of a server without settings. Workers is missing: it is one
@@ -96,22 +99,24 @@ type Options struct {
 // Server answers requests.
 type Server struct {
 	Options
-	queue    *queue
-	budget   *budget
-	store    *objects.Store
-	reports  *reports.Store // nil: none are kept
-	pool     *worker.Pool
-	offload  *offload // nil: there is no fleet
-	metrics  *metrics
-	grpc     *grpc.Server
-	tracer   trace.Tracer
-	tokens   atomic.Pointer[Tokens]
-	folders  *buildids.Index // the files of the sysroot and of the debug directories
-	upstream *fileServers
-	packing  chan struct{} // answers that are packed at this moment
-	// downloads are the files that callers have fetched from other servers.
-	downloads *queue
-	limits    atomic.Pointer[Limits]
+	queue       *queue
+	budget      *budget // of bytes on disk
+	memory      *budget // of bytes of messages
+	requests    *budget
+	connections *connections
+	store       *objects.Store
+	reports     *reports.Store // nil: none are kept
+	pool        *worker.Pool
+	offload     *offload // nil: there is no fleet
+	metrics     *metrics
+	grpc        *grpc.Server
+	tracer      trace.Tracer
+	tokens      atomic.Pointer[Tokens]
+	limits      atomic.Pointer[Limits]
+	folders     *buildids.Index // the files of the sysroot and of the debug directories
+	upstream    *fileServers
+	downloads   *queue        // of files that callers have fetched from other servers
+	packing     chan struct{} // answers that are packed at this moment
 
 	removeRun func() // removes the folder Run
 
@@ -133,7 +138,11 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), downloads: newQueue(maxDownloads, o.Waiting, o.PerUser), packing: make(chan struct{}, o.Workers), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces), packing: make(chan struct{}, o.Workers)}
+	s.queue.spare = spareWorkers
+	s.downloads = newQueue(maxDownloads, o.Waiting, o.PerUser)
+	s.downloads.spare = spareWorkers
+	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
 	if s.Run, s.removeRun, err = claimRun(o.Run); err != nil {
@@ -167,7 +176,7 @@ func New(o Options) (*Server, error) {
 	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
+		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
 		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
@@ -258,7 +267,7 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 		return nil, err
 	}
 	return s.answer(r, func(a *answer) error {
-		defer s.queue.leave()
+		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			work.Output = a.spool
 			o, err := s.pool.Do(ctx, work)
