@@ -22,6 +22,7 @@ import (
 type request struct {
 	id     string
 	caller string
+	by     callerKind
 	began  time.Time
 	span   trace.Span
 
@@ -54,6 +55,7 @@ func (s *Server) end(req *request, kind string, p *problem) {
 	again := req.again
 	req.mu.Unlock()
 	s.metrics.request(kind, p.name(), time.Since(req.began))
+	s.metrics.ofCaller(req, p.name())
 	if again != nil {
 		again()
 	}
@@ -85,6 +87,7 @@ func (s *Server) begun(req *request, w http.ResponseWriter, r *http.Request) (co
 		body.allowance.shut()
 		counting.finish()
 		status := counting.status
+		s.metrics.moved(req)
 		s.log(req, r, status)
 		s.finishSpan(req, r, status)
 		req.mu.Lock()

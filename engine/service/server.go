@@ -270,7 +270,9 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			work.Output = a.spool
+			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
+			s.metrics.worked(r, time.Since(began))
 			a.facts, a.object = factsOf(&o), o.Object
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
