@@ -45,7 +45,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // whose callers are known where they have to be. Each gets an ID.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req := &request{id: rand.Text()[:16], by: byNothing, began: time.Now()}
+		req := &request{id: rand.Text()[:16], kind: byNothing, began: time.Now()}
 		counting, r, ended := s.begun(req, w, r)
 		defer ended()
 		w = counting
@@ -63,7 +63,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case isOfAnotherSite(r):
 			err = forbidden.new("a page of another site has made the request")
 		default:
-			req.caller, req.by, err = s.caller(r)
+			req.caller, req.kind, err = s.caller(r)
 		}
 		own := s.requests.of(roomOf(req, r))
 		if err == nil {
@@ -95,7 +95,7 @@ const (
 )
 
 // caller names the caller: by its token, certificate, user or address.
-func (s *Server) caller(r *http.Request) (name string, by callerKind, err error) {
+func (s *Server) caller(r *http.Request) (name string, kind callerKind, err error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), byCertificate, nil
 	}

@@ -145,10 +145,10 @@ func callerLabels(more ...string) []string { return append([]string{"by", "calle
 // these are few.
 func valuesOf(req *request, more ...string) []string {
 	name := ""
-	if req.by == byToken {
+	if req.kind == byToken {
 		name = req.caller
 	}
-	return append([]string{string(req.by), name}, more...)
+	return append([]string{string(req.kind), name}, more...)
 }
 
 // ofCaller counts a request that has ended, moved its bytes, and worked the time that a worker had for it.

@@ -22,7 +22,7 @@ import (
 type request struct {
 	id     string
 	caller string
-	by     callerKind
+	kind   callerKind // how the caller shows who it is
 	began  time.Time
 	span   trace.Span
 
