@@ -95,17 +95,19 @@ type Options struct {
 // Server answers requests.
 type Server struct {
 	Options
-	queue   *queue
-	budget  *budget
-	store   *objects.Store
-	reports *reports.Store // nil: none are kept
-	pool    *worker.Pool
-	offload *offload // nil: there is no fleet
-	metrics *metrics
-	grpc    *grpc.Server
-	tracer  trace.Tracer
-	tokens  atomic.Pointer[Tokens]
-	limits  atomic.Pointer[Limits]
+	queue     *queue
+	budget    *budget
+	store     *objects.Store
+	reports   *reports.Store // nil: none are kept
+	pool      *worker.Pool
+	checks    *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
+	offload   *offload     // nil: there is no fleet
+	differing differing
+	metrics   *metrics
+	grpc      *grpc.Server
+	tracer    trace.Tracer
+	tokens    atomic.Pointer[Tokens]
+	limits    atomic.Pointer[Limits]
 
 	removeRun func() // removes the folder Run
 
@@ -158,15 +160,20 @@ func New(o Options) (*Server, error) {
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
-	s.pool = worker.NewPool(worker.Options{
+	workerOptions := worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
 		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
-	})
+		Remote: s.remote(""), Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
+	}
+	s.pool = worker.NewPool(workerOptions)
+	if files, ok := o.Remote.(*fleet.Objects); ok {
+		s.checks = worker.NewPool(workerOptions)
+		files.SetCheck(s.checkFile)
+	}
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
 		go s.offload.connection.run()
@@ -178,9 +185,14 @@ func New(o Options) (*Server, error) {
 // in Run, which often is in memory: they may be larger.
 func (s *Server) spoolDir() string { return filepath.Join(s.State, "spool") }
 
-// remotes asks the store of objects, then another source.
+// remote returns the source of files for a caller.
+func (s *Server) remote(caller string) object.Remote {
+	return remotes{s.store.Of(caller), s.Remote, s.metrics}
+}
+
+// remotes asks the store of objects, as a caller sees it, then another source.
 type remotes struct {
-	store   *objects.Store
+	store   objects.View
 	more    object.Remote
 	metrics *metrics
 }
@@ -253,7 +265,10 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			own := s.budget.of(r.caller)
-			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
+			work.Output, work.Space = a.spool, worker.Space{Take: own.take, Give: own.give}
+			if work.Caller == "" {
+				work.Caller, work.Remote = r.caller, s.remote(r.caller)
+			}
 			o, err := s.pool.Do(ctx, work)
 			a.facts, a.object = factsOf(&o), o.Object
 			s.metrics.done(work.Job.Name(), &o)
@@ -348,6 +363,9 @@ func (s *Server) Abandon() {
 		s.offload.connection.close()
 	}
 	s.pool.Close()
+	if s.checks != nil {
+		s.checks.Close()
+	}
 	s.removeRun()
 }
 
