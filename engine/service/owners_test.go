@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/fleet/queueserver"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -133,22 +134,7 @@ func TestAWorkerOfAFleetKeepsWhatItHasIdentified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stack := func() string {
-		t.Helper()
-		task, err := fleet.NewTask("stack", &pb.StackOptions{Format: "text", Crashed: true, Name: "core"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		job, err := f.Submit(t.Context(), task, bytes.NewReader(file(t, crashCore)), fleet.How{Again: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text strings.Builder
-		if err := f.Wait(t.Context(), []string{job.ID}, func(r *fleet.Result) error { return f.Report(t.Context(), r, &text) }); err != nil {
-			t.Fatal(err)
-		}
-		return text.String()
-	}
+	stack := func() string { t.Helper(); return stackOf(t, f.Queue) }
 	for name, wrong := range map[string][]byte{"no ELF file": []byte("localhost\n"), "another program": file(t, examples+"profile/words"), "nothing": nil} {
 		for _, kind := range []string{objects.Executable, objects.DebugInfo} {
 			if _, err := f.PutObject(t.Context(), id, kind, bytes.NewReader(wrong)); err != nil {
@@ -206,4 +192,92 @@ func TestWhoHasAnotherFileIsNotHandedOver(t *testing.T) {
 		t.Error(text)
 	}
 	s.queue.leave()
+}
+
+// TestAUsersFilesAreForHisJobs has users of a queue's server put files of one build ID: each job has
+// its own user's, or else the account's.
+func TestAUsersFilesAreForHisJobs(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "queue.conf")
+	user := func(name string) string {
+		return strings.ReplaceAll(`{ user: NAME, password: p, permissions: { publish: ["unwindd.ask.v1.NAME.*"], subscribe: ["_INBOX_NAME.>", "unwindd.user.NAME.done.v1.*"] } }`, "NAME", name)
+	}
+	text := `listen: "127.0.0.1:-1", accounts { UNWINDD: { jetstream: enabled, users: [ { user: worker, password: p }, ` + user("alice") + ", " + user("bob") + ` ] } }`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := queueserver.Start(fleet.ServerOptions{Dir: dir, Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	connect := func(name string) *fleet.Queue {
+		t.Helper()
+		q, err := fleet.Connect(t.Context(), fleet.Options{URL: "nats://" + name + ":p@" + server.Address(), Keep: fleet.Keep{Bytes: 64 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(q.Close)
+		return q
+	}
+	f := &testFleet{Queue: connect("worker")}
+	o := testOptions(t)
+	o.Workers = 1
+	f.work(t, o)
+	id, err := hex.DecodeString(crashID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alice, bob := connect("alice"), connect("bob")
+	want := func(q *fleet.Queue, word string) {
+		t.Helper()
+		text := stackOf(t, q)
+		for _, one := range []string{"read_body", "evil_body"} {
+			if strings.Contains(text, one) != (one == word) {
+				t.Errorf("expected %q:\n%s", word, text)
+			}
+		}
+	}
+	put := func(q *fleet.Queue, exe []byte) {
+		t.Helper()
+		if sent, err := q.PutObject(t.Context(), id, objects.Executable, bytes.NewReader(exe)); err != nil || !sent {
+			t.Fatalf("%t, %v", sent, err)
+		}
+	}
+	want(alice, "")
+	put(bob, forgedExe(t))
+	want(bob, "evil_body")
+	want(alice, "")
+	put(f.Queue, forgedExe(t))
+	want(alice, "evil_body")
+	put(alice, file(t, crashExe))
+	want(alice, "read_body")
+	if err := bob.DropObject(t.Context(), id, objects.Executable); err != nil {
+		t.Fatal(err)
+	}
+	want(alice, "read_body")
+	want(bob, "evil_body")
+	if err := f.DropObject(t.Context(), id, objects.Executable); err != nil {
+		t.Fatal(err)
+	}
+	want(bob, "")
+	want(alice, "read_body")
+}
+
+// stackOf has the crash walked by a fleet, and returns the report.
+func stackOf(t *testing.T, q *fleet.Queue) string {
+	t.Helper()
+	task, err := fleet.NewTask("stack", &pb.StackOptions{Format: "text", Crashed: true, Name: "core"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := q.Submit(t.Context(), task, bytes.NewReader(file(t, crashCore)), fleet.How{Again: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := q.Wait(t.Context(), []string{job.ID}, func(r *fleet.Result) error { return q.Report(t.Context(), r, &text) }); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
 }

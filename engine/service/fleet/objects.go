@@ -51,7 +51,7 @@ func (o *Objects) SetCheck(c Check) {
 	o.check = c
 }
 
-// Of returns the code objects for the jobs of a user: his own, and where he has none those of the
+// Of returns the code objects for the jobs of a user: his own, and where he has none the ones of the
 // account.
 func (o *Objects) Of(user string) object.Remote { return userObjects{o, user} }
 
@@ -135,7 +135,7 @@ const fetchPatience = 2 * time.Minute
 // errUnchecked is the error of a worker that cannot check files.
 var errUnchecked = errors.New("nothing here checks files of code")
 
-// fetch copies a file from the queue, and keeps it if it is what it is called. NATS has checked its
+// fetch copies a file from the queue, and keeps it if it has the build ID of its name. NATS has checked its
 // digest when it ends.
 func (o *Objects) fetch(ctx context.Context, q *Queue, sum string, id []byte, kind string) error {
 	name := objectName(id, kind)
