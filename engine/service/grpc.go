@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -294,6 +295,18 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 		}
 		return st.SendAndClose(&pb.PutObjectResponse{WasThere: was})
 	})
+}
+
+// DeleteObject implements servicepb.UnwinddServer.
+func (c *calls) DeleteObject(ctx context.Context, r *pb.DeleteObjectRequest) (out *pb.DeleteObjectResponse, err error) {
+	err = c.counted(ctx, "objects", func(req *request) error {
+		if n := len(r.BuildId); n < objects.MinID || n > objects.MaxID {
+			return badRequest.new(fmt.Sprintf("a build ID of %d bytes, expected %d to %d", n, objects.MinID, objects.MaxID))
+		}
+		out = &pb.DeleteObjectResponse{}
+		return c.server.remove(ctx, req.caller, r.BuildId)
+	})
+	return out, err
 }
 
 // maxFound bounds the build IDs of one request.

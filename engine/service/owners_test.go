@@ -6,12 +6,18 @@ package service
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/fleet/queueserver"
@@ -98,6 +104,64 @@ func TestAForgedObjectIsItsOwnersAlone(t *testing.T) {
 	s.wantStatus(t, http.StatusNotFound, "DELETE", path, nil, alice)
 	s.wantStatus(t, http.StatusBadRequest, "DELETE", "/v1/objects/zz", nil, alice)
 	s.wantStatus(t, http.StatusUnauthorized, "DELETE", path, nil, nil)
+}
+
+// TestObjectsAreDeletedByGRPC has callers by gRPC, one of whom has put a file.
+func TestObjectsAreDeletedByGRPC(t *testing.T) {
+	o := testOptions(t)
+	alice, _ := twoCallers(t, &o)
+	s := start(t, o)
+	path := "/v1/objects/" + crashID
+	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
+	id, err := hex.DecodeString(crashID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := pb.NewUnwinddClient(s.dial(t))
+	remove := func(token string, id []byte, want codes.Code) {
+		t.Helper()
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+		if _, err := client.DeleteObject(ctx, &pb.DeleteObjectRequest{BuildId: id}); status.Code(err) != want {
+			t.Errorf("%v, expected %v", err, want)
+		}
+	}
+	remove("fedcba9876543210", id, codes.NotFound)
+	remove("0123456789abcdef", id[:1], codes.InvalidArgument)
+	remove("wrong", id, codes.Unauthenticated)
+	remove("0123456789abcdef", id, codes.OK)
+	s.wantStatus(t, http.StatusNotFound, "GET", path, nil, alice)
+}
+
+// TestAnOperatorRemovesWhatAnybodyPut asks by a Unix socket, as the server's own user.
+func TestAnOperatorRemovesWhatAnybodyPut(t *testing.T) {
+	o := testOptions(t)
+	alice, _ := twoCallers(t, &o)
+	s := start(t, o)
+	path := "/v1/objects/" + crashID
+	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l, nil) }()
+	own := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://localhost"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer fedcba9876543210")
+	answer, err := own.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		t.Error(answer.Status)
+	}
+	s.wantStatus(t, http.StatusNotFound, "GET", path, nil, alice)
 }
 
 // TestAChangedObjectIsDropped has the file of an object changed on the server's disk.
