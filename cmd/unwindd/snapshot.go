@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -175,7 +175,12 @@ func (f *snapshotFlags) finish(taken *takenSnapshot) error {
 		about = stderr
 	}
 	if f.format == "json" {
-		return json.NewEncoder(about).Encode(sum)
+		b, err := escape.AppendJSON(nil, sum, "")
+		if err != nil {
+			return err
+		}
+		_, err = about.Write(b)
+		return err
 	}
 	for _, p := range sum.Problems {
 		messages.Printf("unwindd: %s\n", p)
