@@ -105,7 +105,7 @@ func (p *Profile) namesFunction(line span) (is bool, err error) {
 		return false, err
 	}
 	err = p.fieldsOf(s, what, func(f *field) error {
-		if n := f.number - p.layout.shift; (n == functionName || n == functionSystem) && f.kind == protowire.VarintType && f.value != 0 {
+		if n := f.number - p.layout.shift; (n == functionName || n == functionSystem || n == functionFile) && f.kind == protowire.VarintType && f.value != 0 {
 			is = true
 		}
 		return nil
