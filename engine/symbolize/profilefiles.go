@@ -171,7 +171,7 @@ func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
 	isExe := exe != "" && (m.IsMain() || object.LastPart(m.File) == object.LastPart(exe))
 	found := n.finder.Find(m.File, id, isExe)
 	switch {
-	case m.GNU == "" && m.Go == "" && m.Hash == "" && !isProvided(&n.finder, &found):
+	case m.HasNoID() && !isProvided(&n.finder, &found):
 		f.problem = "its mapping has no build ID"
 	case found.Object == nil && m.Go != "" && m.GNU == "":
 		f.problem = found.Problem + ", which is the hash of its Go build ID"

@@ -62,6 +62,9 @@ type Mapping struct {
 // IsMain reports whether the profile says that the mapping is the program's executable: pprof's first one is.
 func (m *Mapping) IsMain() bool { return m.isMain }
 
+// HasNoID reports whether nothing identifies the file.
+func (m *Mapping) HasNoID() bool { return m.GNU == "" && m.Go == "" && m.Hash == "" }
+
 // frameTypes are the values of profile.frame.type whose code is in files, by FrameType. OtherFrame is of code
 // that a runtime runs.
 var frameTypes = []string{"", "native", "kernel", "go", "rust", "cuda", "cuda-pc", "gpu", "amdgpu", "intelgpu"}
