@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // The executable of a crash, whose code is at 0x401000 in memory and at 0x1000 in the file.
@@ -419,7 +420,7 @@ func TestFilesAreKnownByEveryIdentity(t *testing.T) {
 		problem             string
 	}{
 		{"a hash", keyHash, hash, "/server", crashFinder(), ""},
-		{"another hash", keyHash, strings.Repeat("00", 16), "/server", crashFinder(), "its hash is another one"},
+		{"another hash", keyHash, strings.Repeat("f0", 16), "/server", crashFinder(), "its hash is another one"},
 		{"a Go build ID", keyGo, "a/b/c/d", "/server", crashFinder(), "no file with build ID"},
 		{"no ID", "other", "", "/server", crashFinder(), "its mapping has no build ID"},
 		{"no ID and a file", "other", "", "/server", provided, ""},
@@ -487,4 +488,91 @@ func BenchmarkWarmProfile(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(frames*b.N)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// TestKernelsAreNamedByTheNumberOfTheirCubin: the frames of a GPU have the kernel's symbol alone, and count from
+// it. The cubin is a file, or in the file of another mapping.
+func TestKernelsAreNamedByTheNumberOfTheirCubin(t *testing.T) {
+	const cubin = "../internal/symbol/dwarf/testdata/cubin/sum75.cubin"
+	o, err := object.Open(cubin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := o.CubinID()
+	if _ = o.Close(); !ok {
+		t.Fatal("it is no cubin")
+	}
+	kernel := func(m *made, mapping int32, address uint64, system string) {
+		m.d.FunctionTable = append(m.d.FunctionTable, &profiles.Function{SystemNameStrindex: m.text(system)})
+		m.location(mapping, address, m.attribute("profile.frame.type", "cuda-pc"))
+		m.d.LocationTable[len(m.d.LocationTable)-1].Lines = []*profiles.Line{{FunctionIndex: int32(len(m.d.FunctionTable) - 1)}}
+	}
+	m := newMade()
+	code := m.mapping(0, 0, 0, "", m.attribute(keyGNU, fmt.Sprintf("%016x", id)))
+	kernel(m, code, 0x60, "_Z5oftenPii")
+	kernel(m, code, 0, "_Z5never")
+	kernel(m, code, 1<<20, "_Z5oftenPii")
+	kernel(m, m.mapping(0, 0, 0, "", m.attribute(keyGNU, "0000000000000007")), 0x60, "_Z5oftenPii")
+	kernel(m, m.mapping(0, 0, 0, "lib.so", m.attribute(keyGNU, crashID)), 0x60, "of_a_symbolizer")
+	var out bytes.Buffer
+	n, err := newProfileSymbolizer(t).Profile(t.Context(), &out, m.data(t), ProfileOptions{Finder: object.Finder{Sysroot: t.TempDir()}, Objects: []string{cubin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "square(int) _Z6squarei /src/kernels/sum.cuh:1:0 from 0;int clamp<int>(int, int) _Z5clampIiET_S0_S0_ /src/kernels/sum.cuh:2:0 from 0;often(int*, int) _Z5oftenPii /src/kernels/sum.cu:20:0 from 0;"
+	if got := chains(t, out.Bytes())[1]; n.Named != 1 || n.HadNames != 1 || got != want {
+		t.Errorf("%+v, %s\nexpected %s", n, got, want)
+	}
+	all := strings.Join(n.Problems, "\n")
+	for _, problem := range []string{`the cubin has no function "_Z5never"`, `offset 0x100000 of function "_Z5oftenPii", which has the size 0x`, "no cubin with its number is in a file that is known"} {
+		if !strings.Contains(all, problem) {
+			t.Errorf("expected %q in\n%s", problem, all)
+		}
+	}
+}
+
+// TestKernelsAreFoundInTheProgramsOfTheProfile: an executable that the profile has a mapping of has its cubins
+// inside.
+func TestKernelsAreFoundInTheProgramsOfTheProfile(t *testing.T) {
+	oracle.Tools(t, "objcopy")
+	const fat = "../testdata/cubin/kernels.fatbin"
+	dir := t.TempDir()
+	host := filepath.Join(dir, "host")
+	oracle.Run(t, "objcopy", "--add-section", ".nv_fatbin="+fat, crashServer, host)
+	o, err := object.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	found := 0
+	for inner, err := range o.Nested(nil) {
+		if err != nil || inner.Image != "" || len(inner.Data) == 0 {
+			continue
+		}
+		cubin, err := object.New("cubin", inner.Data)
+		if err != nil {
+			continue
+		}
+		id, ok := cubin.CubinID()
+		symbols, _ := cubin.Symbols()
+		for _, s := range symbols {
+			if !ok || s.Size == 0 || !strings.HasPrefix(s.Name, "_Z") {
+				continue
+			}
+			m := newMade()
+			m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, "host", m.attribute(keyGNU, crashID)), 0x401911)
+			m.d.FunctionTable = append(m.d.FunctionTable, &profiles.Function{SystemNameStrindex: m.text(s.Name)})
+			m.location(m.mapping(0, 0, 0, fmt.Sprintf("cubin-%016x", id)), 16, m.attribute("profile.frame.type", "cuda-pc"))
+			m.d.LocationTable[2].Lines = []*profiles.Line{{FunctionIndex: 1}}
+			out, n := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+			if got := chains(t, out)[2]; n.Named != 2 || !strings.Contains(got, " "+s.Name+" ") {
+				t.Errorf("%+v, %q, expected %s", n, got, s.Name)
+			}
+			found++
+			break
+		}
+	}
+	if found == 0 {
+		t.Error("there is no cubin in it")
+	}
 }

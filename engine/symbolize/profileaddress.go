@@ -16,6 +16,8 @@ import (
 // both cases. A mapping without bounds is of a profiler that has the file's own addresses.
 func (f *profileFile) addressOf(m *profilenames.Mapping, frame *profilenames.Frame) (address uint64, reason string) {
 	switch {
+	case f.isCubin:
+		return f.kernelOffset(frame)
 	case frame.Type == profilenames.KernelFrame || strings.HasPrefix(m.File, kernelName) || m.File == "vmlinux":
 		return f.kernelAddress(m, frame)
 	case m.Start == 0 && m.Limit == 0:

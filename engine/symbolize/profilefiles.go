@@ -37,7 +37,8 @@ type profileFile struct {
 	symbols *symbolNames // a symbol file of Breakpad; nil: none
 	names   nameTable
 	until   time.Time // when to look again for a file that is missing; zero: never
-	used    int       // the clock of the last profile
+	isCubin bool
+	used    int // the clock of the last profile
 	once    sync.Once
 }
 
@@ -93,7 +94,7 @@ func (k *profileFiles) find(n *profileNamer, m *profilenames.Mapping) *profileFi
 
 // isComplete reports whether no other file would give more names.
 func (f *profileFile) isComplete() bool {
-	return f.symbols != nil || f.Debug != nil || f.Object.HasDebugInfo() || f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
+	return f.isCubin || f.symbols != nil || f.Debug != nil || f.Object.HasDebugInfo() || f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
 }
 
 // shrink forgets the names and files that were not used for longest.
@@ -162,6 +163,10 @@ func (f *profileFile) memorySize() (size uint64) {
 
 // open looks for the file of a mapping.
 func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
+	if id, ok := cubinOf(m); ok {
+		f.openCubin(n, m, id)
+		return
+	}
 	id, problem := identityOf(m)
 	if problem != "" {
 		f.problem = problem

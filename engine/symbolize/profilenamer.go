@@ -23,6 +23,10 @@ type profileNamer struct {
 	done   NamedProfile
 
 	unnamed map[unnamed]int // frames
+
+	objects   []string // files with code of accelerators
+	hasCubins bool
+	hosts     []*profileFile // of the message, by mapping; nil: not opened
 }
 
 // unnamed is why frames have no names.
@@ -65,19 +69,26 @@ func (n *profileNamer) open(ctx context.Context, p *profilenames.Profile) []*pro
 	for i := range p.Frames {
 		if f := &p.Frames[i]; f.Mapping >= 0 && f.Type != profilenames.OtherFrame {
 			isUsed[f.Mapping] = true
+			n.hasCubins = n.hasCubins || isCubin(&p.Mappings[f.Mapping])
 		}
 	}
-	var list []int
+	var list, cubins []int
 	for i, is := range isUsed {
-		if is {
+		switch {
+		case isCubin(&p.Mappings[i]):
+			cubins = append(cubins, i)
+		case is || n.hasCubins: // any file may have cubins inside
 			list = append(list, i)
 		}
 	}
-	together(list, maxSearches, func(i int) {
+	find := func(i int) {
 		if ctx.Err() == nil {
 			files[i] = n.known.find(n, &p.Mappings[i])
 		}
-	})
+	}
+	together(list, maxSearches, find)
+	n.hosts = files
+	together(cubins, maxSearches, find)
 	return files
 }
 
@@ -110,6 +121,8 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 		var m *profilenames.Mapping
 		var kind, reason string
 		switch {
+		case f.System != "" && (f.Mapping < 0 || !isCubin(&p.Mappings[f.Mapping])):
+			n.done.HadNames++
 		case f.Type == profilenames.OtherFrame:
 			kind, reason = UnnamedRuntime, "a language runtime runs them, and their names are in no file"
 		case f.Mapping < 0:

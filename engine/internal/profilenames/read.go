@@ -37,6 +37,9 @@ type Frame struct {
 	location uint32 // of the table
 	hasLines bool   // they name nothing
 	Type     FrameType
+	// System is the name of the function's symbol where that is all that is known: profilers of accelerators
+	// name the kernel so, and its address counts from the beginning of that.
+	System string
 }
 
 // FrameType is an index of the values of profile.frame.type that the profile has; 0: none.
