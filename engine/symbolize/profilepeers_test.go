@@ -82,12 +82,11 @@ func libraries(t *testing.T) (list []*library) {
 	home, _ := os.UserHomeDir()
 	for _, root := range []string{"/usr/lib/x86_64-linux-gnu", "/usr/bin", "/usr/local/go/pkg/tool", "/usr/local/go/bin", filepath.Join(home, ".cargo/bin"), filepath.Join(home, ".rustup"), filepath.Join(home, "go/bin")} {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return nil
-			}
-			if l := openLibrary(path); l != nil && !seen[string(l.id)] {
-				seen[string(l.id)] = true
-				list = append(list, l)
+			if err == nil && d.Type().IsRegular() {
+				if l := openLibrary(path); l != nil && !seen[string(l.id)] {
+					seen[string(l.id)] = true
+					list = append(list, l)
+				}
 			}
 			return nil
 		})
