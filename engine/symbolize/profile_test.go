@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -574,5 +575,165 @@ func TestKernelsAreFoundInTheProgramsOfTheProfile(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("there is no cubin in it")
+	}
+}
+
+// TestCodeObjectsInsideOfFilesAreNamed: a code object that ROCm names by its place in a file is taken from the
+// file of another mapping, which has a build ID, and from no file that only has the path.
+func TestCodeObjectsInsideOfFilesAreNamed(t *testing.T) {
+	server, err := os.ReadFile(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("../../examples/gpu-profile/grade.co")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	id, err := hex.DecodeString(crashID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const otherID = "0202020202020202020202020202020202020202"
+	other := bytes.Replace(server, id, bytes.Repeat([]byte{2}, len(id)), 1)
+	for path, data := range map[string][]byte{"host": append(bytes.Clone(server), code...), otherID + ".debug": other} {
+		if err := os.WriteFile(filepath.Join(dir, path), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const loaded = 0x7f5000001600
+	for _, c := range []struct {
+		offset, size int
+		ids          []string
+		problem      string
+	}{
+		{len(server), len(code), []string{crashID}, ""},
+		{len(server), len(code), nil, "neither it nor the file that it is in has a build ID in the profile"},
+		{len(server), len(code) + 1, []string{crashID}, "are more than its file has"},
+		{len(server) + 1, 64, []string{crashID}, "file:///host#offset="},
+		{len(server), len(code), []string{crashID, otherID}, "neither it nor"},
+	} {
+		m := newMade()
+		n := m.mapping(loaded, loaded+0x500, 0x600, fmt.Sprintf("file:///host#offset=%d&size=%d", c.offset, c.size))
+		m.location(n, loaded+0x38, m.attribute("profile.frame.type", "amdgpu"))
+		for _, id := range c.ids {
+			m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, "/host", m.attribute(keyGNU, id)), 0x401911)
+		}
+		out, counts := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "grade grade /example/grade.cl:21:8 ") != (c.problem == "") || !strings.Contains(strings.Join(counts.Problems, "\n"), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, counts)
+		}
+	}
+}
+
+// stores is a store with symbol files.
+type stores map[string]string
+
+func (s stores) Fetch(f object.RemoteFile) (string, []object.Attempt) {
+	return s[string(f.Kind)+" "+f.Name+" "+f.ID], nil
+}
+
+// TestSymbolFilesNameFrames: Breakpad's symbol file of a build names its frames, with the ELF file or without,
+// where the mapping tells where the file begins.
+func TestSymbolFilesNameFrames(t *testing.T) {
+	s := newProfileSymbolizer(t)
+	f, err := s.Open(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := f.WriteSymbolFile(&text); err != nil {
+		t.Fatal(err)
+	}
+	debugID := strings.Fields(text.String())[3]
+	path := filepath.Join(t.TempDir(), "server.sym")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finder := object.Finder{Sysroot: t.TempDir(), Symbols: stores{"symbols server " + debugID: path}}
+	const moved = 0x7f0000000000
+	for _, c := range []struct {
+		start, offset, address uint64
+		problem                string
+	}{
+		{moved, 0, moved + 0x1911, ""},
+		{moved, 0x1000, moved + 0x911, "there is a symbol file, and no ELF file that tells the address of the mapping"},
+		{0x1000, 0x1000, 0x1911, ""},
+	} {
+		m := newMade()
+		m.location(m.mapping(c.start, c.start+0x10000, c.offset, "/bin/server", m.attribute(keyGNU, crashID)), c.address)
+		out, n := name(t, s, m.data(t), finder)
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "read_body ") != (c.problem == "") || !strings.Contains(strings.Join(n.Problems, ""), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, n)
+		}
+	}
+}
+
+// TestFramesOfTheKernelAreNamed by a vmlinux: addresses count from _text, as the eBPF profiler has them, or are
+// of the kernel where it ran, as perf has them.
+func TestFramesOfTheKernelAreNamed(t *testing.T) {
+	oracle.Tools(t, "objcopy")
+	dir := t.TempDir()
+	oracle.Run(t, "objcopy", "--add-symbol", "_text=.text:0,function,global", crashServer, filepath.Join(dir, "vmlinux"))
+	o, err := object.Open(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	text := o.Section(".text").Address
+	const ran = 0xffffffff9a000000
+	for _, c := range []struct {
+		file                          string
+		start, limit, offset, address uint64
+		problem                       string
+	}{
+		{"vmlinux", 0, 0, 0, 0x401911 - text, ""},
+		{"[kernel.kallsyms]_text", ran, ran + 1<<24, ran, ran + 0x401911 - text, ""},
+		{"[kernel.kallsyms]_stext", ran, ran + 1<<24, ran, ran, "the file has no symbol _stext"},
+		{"[kernel.kallsyms]", ran, ran + 1<<24, 0, ran, "the profile does not tell where the kernel ran"},
+	} {
+		m := newMade()
+		m.location(m.mapping(c.start, c.limit, c.offset, c.file, m.attribute(keyGNU, crashID)), c.address, m.attribute("profile.frame.type", "kernel"))
+		out, n := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "read_body ") != (c.problem == "") || !strings.Contains(strings.Join(n.Problems, ""), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, n)
+		}
+	}
+}
+
+// TestStrippedGoProgramsAreNamed by the table of Go's runtime, and found by the Go build ID alone.
+func TestStrippedGoProgramsAreNamed(t *testing.T) {
+	oracle.Tools(t, "go")
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\n//go:noinline\nfunc work(n int) int { return n * n }\n\nfunc main() { println(work(3)) }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oracle.With{Dir: dir, Env: []string{"GOFLAGS=", "CGO_ENABLED=0"}}.Run(t, "go", "build", "-o", "whole", source)
+	oracle.With{Dir: dir, Env: []string{"GOFLAGS=", "CGO_ENABLED=0"}}.Run(t, "go", "build", "-ldflags=-s -w", "-o", "stripped", source)
+	whole, err := object.Open(filepath.Join(dir, "whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	stripped, err := object.Open(filepath.Join(dir, "stripped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stripped.Close()
+	symbols, err := whole.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMade()
+	n := m.mapping(0, 0, 0, "/elsewhere/stripped", m.attribute(keyGo, goBuildIDOf(stripped)))
+	for _, s := range symbols {
+		if s.Name == "main.work" {
+			m.location(n, s.Address)
+		}
+	}
+	out, counts := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: t.TempDir(), DebugDirs: []string{dir}})
+	if got := chains(t, out)[1:]; len(got) != 1 || !strings.HasPrefix(got[0], "main.work main.work "+source+":4:0 ") {
+		t.Errorf("%q, %+v", got, counts)
 	}
 }

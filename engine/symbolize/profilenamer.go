@@ -3,6 +3,7 @@
 package symbolize
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -24,9 +25,10 @@ type profileNamer struct {
 
 	unnamed map[unnamed]int // frames
 
-	objects   []string // files with code of accelerators
-	hasCubins bool
-	hosts     []*profileFile // of the message, by mapping; nil: not opened
+	objects    []string // files with code of accelerators
+	hasDevices bool
+	hosts      []*profileFile          // of the message
+	byPath     map[string]*profileFile // the same by the path of the mapping; nil: several have it
 }
 
 // unnamed is why frames have no names.
@@ -69,15 +71,17 @@ func (n *profileNamer) open(ctx context.Context, p *profilenames.Profile) []*pro
 	for i := range p.Frames {
 		if f := &p.Frames[i]; f.Mapping >= 0 && f.Type != profilenames.OtherFrame {
 			isUsed[f.Mapping] = true
-			n.hasCubins = n.hasCubins || isCubin(&p.Mappings[f.Mapping])
+			n.hasDevices = n.hasDevices || isDevice(&p.Mappings[f.Mapping])
 		}
 	}
-	var list, cubins []int
+	var list, devices []int
 	for i, is := range isUsed {
 		switch {
-		case isCubin(&p.Mappings[i]):
-			cubins = append(cubins, i)
-		case is || n.hasCubins: // any file may have cubins inside
+		case isDevice(&p.Mappings[i]):
+			if is {
+				devices = append(devices, i)
+			}
+		case is || n.hasDevices: // their code may be inside of any file
 			list = append(list, i)
 		}
 	}
@@ -87,9 +91,25 @@ func (n *profileNamer) open(ctx context.Context, p *profilenames.Profile) []*pro
 		}
 	}
 	together(list, maxSearches, find)
-	n.hosts = files
-	together(cubins, maxSearches, find)
+	n.addHosts(p, files)
+	together(devices, maxSearches, find)
 	return files
+}
+
+// addHosts notes the files of a message, inside of which code of accelerators may be.
+func (n *profileNamer) addHosts(p *profilenames.Profile, files []*profileFile) {
+	n.hosts, n.byPath = nil, map[string]*profileFile{}
+	for i, f := range files {
+		if f == nil || f.File == nil {
+			continue
+		}
+		n.hosts = append(n.hosts, f)
+		path := p.Mappings[i].File
+		if other, ok := n.byPath[path]; ok && (other == nil || !bytes.Equal(other.Object.BuildID(), f.Object.BuildID())) {
+			f = nil
+		}
+		n.byPath[path] = f
+	}
 }
 
 // maxSearches is how many files are looked for at a time.

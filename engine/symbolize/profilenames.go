@@ -123,8 +123,8 @@ func (w *nameWorker) name(f *profileFile, addresses []uint64) {
 
 // at appends the functions at an address.
 func (f *profileFile) at(dst []trace.Symbol, address uint64) []trace.Symbol {
-	if f.symbols != nil {
-		if frames := f.symbols.frames(dst, address); len(frames) > 0 {
+	if f.breakpad != nil {
+		if frames := f.breakpad.frames(dst, address); len(frames) > 0 {
 			return frames
 		}
 	}

@@ -4,9 +4,12 @@ package symbolize
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/unwindd/unwindd/engine/internal/profilenames"
 	"github.com/unwindd/unwindd/engine/internal/target/stacktree"
@@ -16,6 +19,79 @@ import (
 // cubinOf returns the number of the cubin that a mapping is of; see object.CubinID.
 func cubinOf(m *profilenames.Mapping) (uint64, bool) {
 	return stacktree.CubinOf(m.File, m.GNU, m.Hash)
+}
+
+// isDevice reports whether a mapping is of code inside of another file.
+func isDevice(m *profilenames.Mapping) bool {
+	_, isPart := partOf(m)
+	return isPart || isCubin(m)
+}
+
+// A part is a code object inside of a file, as ROCm names it: file://PATH#offset=N&size=N.
+type part struct {
+	path         string
+	offset, size uint64
+}
+
+// partOf returns the part of a file that a mapping is of. A mapping with a build ID of its own is looked for
+// by that.
+func partOf(m *profilenames.Mapping) (p part, ok bool) {
+	u, err := url.Parse(m.File)
+	if err != nil || u.Scheme != "file" || u.Path == "" || !m.HasNoID() {
+		return p, false
+	}
+	query, err := url.ParseQuery(u.Fragment)
+	if err != nil {
+		return p, false
+	}
+	p.path = u.Path
+	if p.offset, err = strconv.ParseUint(query.Get("offset"), 10, 64); err == nil {
+		p.size, err = strconv.ParseUint(query.Get("size"), 10, 64)
+	}
+	return p, err == nil
+}
+
+// key is the part's and its file's: other files may have the path in other profiles.
+func (p part) key(n *profileNamer, m *profilenames.Mapping) fileKey {
+	key := fileKey{name: m.File}
+	if host := n.byPath[p.path]; host != nil {
+		key.host = string(host.Object.BuildID())
+	}
+	return key
+}
+
+// openPart opens a part of the file of another mapping, whose build ID tells that it is the right one, or of
+// a file that the user named.
+func (f *profileFile) openPart(n *profileNamer, m *profilenames.Mapping, p part) {
+	var whole []byte
+	if host := n.byPath[p.path]; host != nil {
+		whole = host.file.Data()
+	} else if path := cmp.Or(n.finder.Provided[p.path], n.finder.Provided[object.LastPart(p.path)]); path != "" {
+		file, err := object.Map(path)
+		if err != nil {
+			f.problem = err.Error()
+			return
+		}
+		defer file.Close()
+		whole = file.Data()
+	} else {
+		f.problem = "neither it nor the file that it is in has a build ID in the profile"
+		return
+	}
+	if p.offset > uint64(len(whole)) || p.size > uint64(len(whole))-p.offset {
+		f.problem = fmt.Sprintf("%d bytes at offset %d are more than its file has", p.size, p.offset)
+		return
+	}
+	err := object.Guard(func() error {
+		o, err := object.New(m.File, bytes.Clone(whole[p.offset:p.offset+p.size]))
+		if err == nil {
+			f.File = n.s.newFile(o)
+		}
+		return err
+	})
+	if err != nil {
+		f.problem = err.Error()
+	}
 }
 
 func isCubin(m *profilenames.Mapping) bool {
@@ -87,7 +163,7 @@ func (n *profileNamer) deviceObjects(m *profilenames.Mapping) iter.Seq2[*object.
 			}
 		}
 		for _, host := range n.hosts {
-			if host != nil && host.File != nil && !host.isCubin && !eachNested(host.Object.Nested(n.finder.Formats), yield) {
+			if !eachNested(host.Object.Nested(n.finder.Formats), yield) {
 				return
 			}
 		}
