@@ -43,7 +43,7 @@ func (q *queue) url(u user) string { return "nats://" + u.name + ":" + u.passwor
 var (
 	documentedQueue = regexp.MustCompile("(?s)```conf\n# queue.conf\n(.*?)```")
 	documentedTLS   = regexp.MustCompile(`(?s)tls \{.*?\n\}\n`)
-	documentedUser  = regexp.MustCompile(`\{ *user: "?([\w-]+)"?, *password: "([^"]+)"(, *permissions: *[^\n]*?)? *\}`)
+	documentedUser  = regexp.MustCompile(`\{ *user: "?([\w-]+)"?, *password: "([^"]+)"(, *permissions:)?`)
 )
 
 // settings are those of the document, at another address and without TLS.
@@ -57,7 +57,7 @@ func (q *queue) settings() (string, error) {
 		return "", errors.New("docs/fleet.md has no queue.conf")
 	}
 	conf := documentedTLS.ReplaceAllString(found[1], "")
-	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"` + q.address + `"`}, {"/var/lib/unwindd/queue", filepath.Join(q.dir, "store")}, {"64G", "6G"}, {"24G", "2500M"}} {
+	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"` + q.address + `"`}, {"/var/lib/unwindd/queue", filepath.Join(q.dir, "store")}, {"64G", "6G"}, {"32G", "2500M"}, {"24G", "1G"}} {
 		conf = strings.ReplaceAll(conf, change[0], change[1])
 	}
 	lines := documentedUser.FindAllStringSubmatch(conf, -1)
@@ -70,16 +70,8 @@ func (q *queue) settings() (string, error) {
 			q.worker = u
 		}
 	}
-	if len(q.users) == 0 || q.worker.name == "" {
-		return "", fmt.Errorf("docs/fleet.md: expected a user with permissions and one without, found %q", lines)
-	}
-	if len(q.users) == 1 { // another one with the same permissions
-		for _, m := range lines {
-			if m[1] == q.users[0].name {
-				conf = strings.Replace(conf, m[0], m[0]+"\n      "+strings.Replace(m[0], m[1], "attacker", 1), 1)
-			}
-		}
-		q.users = append(q.users, user{"attacker", q.users[0].password})
+	if len(q.users) < 2 || q.worker.name == "" {
+		return "", fmt.Errorf("docs/fleet.md: expected two users with permissions and one without, found %q", lines)
 	}
 	return conf, nil
 }
