@@ -188,7 +188,7 @@ func (r *patientReader) Read(p []byte) (int, error) {
 // Trailers of an answer, for facts that its report does not have.
 const (
 	trailerStatus = "Unwindd-Status" // ok, or unwalked: nothing could be walked for lack of an architecture
-	trailerDetail = "Unwindd-Detail" // why
+	trailerDetail = "Unwindd-Detail" // why, or what a report lacks
 )
 
 // send sends a report while it comes.
@@ -215,6 +215,9 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error 
 	}
 	<-a.done
 	w.Header().Set(trailerStatus, "ok")
+	if problems := strings.Join(a.facts.Problems, "; "); problems != "" {
+		w.Header().Set(trailerDetail, fmt.Sprintf("%.4000s", strconv.QuoteToASCII(problems)))
+	}
 	if a.facts.Unwalked != "" {
 		w.Header().Set(trailerStatus, "unwalked")
 		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.facts.Unwalked))

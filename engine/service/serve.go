@@ -36,12 +36,16 @@ const (
 // Serve answers requests of a listener, until it is closed, and then returns nil. With
 // secure the connections are TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
+	return s.serve(l, secure, s.handler())
+}
+
+func (s *Server) serve(l net.Listener, secure *tls.Config, h http.Handler) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(secure != nil)
 	protocols.SetUnencryptedHTTP2(secure == nil) // gRPC is HTTP/2, without TLS too
 	server := &http.Server{
-		Handler: s.handler(), Protocols: &protocols, TLSConfig: secure, ConnContext: connContext,
+		Handler: h, Protocols: &protocols, TLSConfig: secure, ConnContext: connContext,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(s.Log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
 	}
