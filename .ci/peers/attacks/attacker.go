@@ -45,8 +45,8 @@ const (
 // mostBytes is how much all attacks of a process send together, at most.
 const mostBytes = 8 << 30
 
-// start starts a process that runs attacks. It gives way to all others: the processors that an
-// attacker needs are not those of the server.
+// start starts a process that runs attacks. It gives way to all others: an attacker has processors
+// of its own.
 func (r *rig) start(ctx context.Context, chosen []*kind, address string, d time.Duration) (*exec.Cmd, *strings.Builder, error) {
 	self, err := os.Executable()
 	if err != nil {

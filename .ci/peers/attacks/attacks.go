@@ -23,7 +23,7 @@ var attacks = []*kind{
 	{"slow-readers", "32 large reports that are read a byte at a time", "bodies", readSlowly},
 	{"pipelining", "requests whose answers are not read", "bodies", pipeline},
 
-	{"h2-held-messages", "messages of gRPC of 32 MiB that never end", "streams", sessions(3, 1<<20, heldMessages)},
+	{"h2-held-messages", "messages of gRPC of 32 MiB that never end", "streams", sessions(3, 1<<20, endlessMessages)},
 	{"h2-trickle", "messages of gRPC that come a byte to each frame", "streams", sessions(2, 1<<20, trickle)},
 	{"h2-silent-streams", "streams of every method that send nothing", "streams", sessions(8, 1<<20, silentStreams)},
 	{"h2-silent-bodies", "requests by HTTP/2 without their bodies", "streams", sessions(8, 1<<20, silentBodies)},

@@ -46,7 +46,7 @@ var (
 	documentedUser  = regexp.MustCompile(`\{ *user: "?([\w-]+)"?, *password: "([^"]+)"(, *permissions:)?`)
 )
 
-// settings are those of the document, at another address and without TLS.
+// settings returns the settings of the document, at another address and without TLS.
 func (q *queue) settings() (string, error) {
 	text, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
@@ -76,7 +76,7 @@ func (q *queue) settings() (string, error) {
 	return conf, nil
 }
 
-// newQueue starts a worker that has the queue. Without workers it only keeps what is submitted.
+// newQueue starts a worker that has the queue. Without workers it only keeps jobs.
 func (r *rig) newQueue(workers int) (q *queue, err error) {
 	q = &queue{}
 	if q.dir, err = os.MkdirTemp("", "attacks-"); err != nil {
@@ -151,7 +151,7 @@ type errand struct {
 	right    string
 }
 
-// args are those of a command for the core.
+// args are the arguments of a command for the core.
 func (e *errand) args(command string, more ...string) []string {
 	return append([]string{command, "core", "--exe", "server", "--crashed", "--top", "3"}, more...)
 }
@@ -421,7 +421,7 @@ func (r *rig) fleetAttacks(i *intruder, q *queue) []fleetAttack {
 		}},
 		{"poison", func(e *errand) error {
 			i.poison(e)
-			time.Sleep(500 * time.Millisecond) // what was published is done
+			time.Sleep(500 * time.Millisecond) // until all messages were handled
 			return r.errandIsRight(q, e)
 		}},
 		{"objects", func(e *errand) error {
