@@ -45,7 +45,7 @@ const (
 // mostBytes is how much all attacks of a process send together, at most.
 const mostBytes = 8 << 30
 
-// start starts a process that runs attacks. It gives way to all others: an attacker has processors
+// start starts a process that runs attacks. It gives way to all others, as nice does at most: an attacker has processors
 // of its own.
 func (r *rig) start(ctx context.Context, chosen []*kind, address string, d time.Duration) (*exec.Cmd, *strings.Builder, error) {
 	self, err := os.Executable()
@@ -56,7 +56,7 @@ func (r *rig) start(ctx context.Context, chosen []*kind, address string, d time.
 	for _, a := range chosen {
 		names = append(names, a.name)
 	}
-	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-attack", strings.Join(names, ","))
+	cmd := exec.CommandContext(ctx, "nice", "-n", "39", self, "-attack", strings.Join(names, ","))
 	cmd.Env = append(os.Environ(), addressVariable+"="+address, tokensVariable+"="+strings.Join(attackersTokens, ","), timeVariable+"="+d.String(), unwinddVariable+"="+r.unwindd)
 	said := &strings.Builder{}
 	cmd.Stdout, cmd.Stderr = said, said
