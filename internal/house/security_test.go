@@ -16,7 +16,7 @@ var (
 	holderName = regexp.MustCompile("`(attack )?([A-Za-z0-9_-]+)`")
 	testOfGo   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	// An attack of the rig is a row of a table, and its name is the first word of it.
-	attackOnServer = regexp.MustCompile(`(?m)^\t\{"([a-z0-9-]+)", "`)
+	attackOnServer = regexp.MustCompile(`(?m)^\t(?:\{name: |upload\()"([a-z0-9-]+)", `)
 	attackOnFleet  = regexp.MustCompile(`(?m)^\t\t\{"([a-z0-9-]+)", func\(`)
 )
 

@@ -26,16 +26,16 @@ type hostile struct {
 	body []byte
 }
 
-// upload sends files again and again.
-func upload(callers int, files func() []hostile) func(context.Context, *attacker) error {
-	once := sync.OnceValue(files)
-	return func(ctx context.Context, a *attacker) error {
-		list := once()
+// upload is an attack that sends files again and again.
+func upload(name, does string, callers int, files func() []hostile) *kind {
+	list := sync.OnceValue(files)
+	k := &kind{name: name, does: does, group: "files", prepare: func() { list() }}
+	k.run = func(ctx context.Context, a *attacker) error {
 		many(ctx, callers, func(ctx context.Context, i int) error {
 			c := a.client(a.tokens[i%len(a.tokens)])
 			defer c.CloseIdleConnections()
-			for k := range list {
-				h := list[(i+k)%len(list)]
+			for k := range list() {
+				h := list()[(i+k)%len(list())]
 				if status := a.ask(ctx, c, http.MethodPost, h.path, bytes.NewReader(h.body)); status == http.StatusTooManyRequests {
 					pause(ctx, 50*time.Millisecond)
 				}
@@ -44,6 +44,7 @@ func upload(callers int, files func() []hostile) func(context.Context, *attacker
 		})
 		return nil
 	}
+	return k
 }
 
 const mib = 1 << 20

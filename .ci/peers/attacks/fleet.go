@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -266,15 +267,13 @@ func (i *intruder) poison(e *errand) {
 
 // poisonObjects puts other files under the names of another's.
 func (i *intruder) poisonObjects(e *errand) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
-	defer cancel()
 	wrong := []byte("this is another file")
 	for _, s := range i.streams {
 		bucket, ok := strings.CutPrefix(s.Config.Name, "OBJ_")
 		if !ok {
 			continue
 		}
-		one, cancel := context.WithTimeout(ctx, time.Second)
+		one, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		if store, err := i.js.ObjectStore(one, bucket); err == nil {
 			for _, name := range []string{e.inputSum, e.buildID + ".executable", e.buildID + ".debuginfo"} {
 				_, _ = store.Put(one, jetstream.ObjectMeta{Name: name}, bytes.NewReader(wrong))
@@ -284,9 +283,12 @@ func (i *intruder) poisonObjects(e *errand) {
 	}
 }
 
-// purge asks for all that removes, reads or changes streams. Whatever is done is told.
+// purge asks for all that removes, reads or changes the streams of others, and returns what was
+// done.
 func (i *intruder) purge(q *queue) (done []string) {
 	own := q.users[1].name
+	var mu sync.Mutex
+	var all sync.WaitGroup
 	for _, s := range i.streams {
 		name := s.Config.Name
 		if strings.Contains(name, strings.ToUpper(own)) || strings.Contains(name, "_"+own) {
@@ -297,12 +299,17 @@ func (i *intruder) purge(q *queue) (done []string) {
 			"CONSUMER.CREATE." + name: fmt.Sprintf(`{"stream_name":%q,"config":{"deliver_policy":"all","ack_policy":"none"}}`, name),
 			"STREAM.INFO." + name:     `{"subjects_filter":">"}`,
 		} {
-			m, err := i.conn.Request("$JS.API."+verb, []byte(body), 300*time.Millisecond)
-			if err == nil && !bytes.Contains(m.Data, []byte(`"error"`)) && m.Header.Get("Status") == "" {
-				done = append(done, verb)
-			}
+			all.Go(func() {
+				m, err := i.conn.Request("$JS.API."+verb, []byte(body), time.Second)
+				if err == nil && !bytes.Contains(m.Data, []byte(`"error"`)) && m.Header.Get("Status") == "" {
+					mu.Lock()
+					defer mu.Unlock()
+					done = append(done, verb)
+				}
+			})
 		}
 	}
+	all.Wait()
 	return done
 }
 
@@ -343,7 +350,7 @@ func (r *rig) bomb(ctx context.Context, i *intruder, q *queue) {
 	_ = i.conn.Flush()
 	dir := filepath.Join(r.dir, "bomb")
 	_ = os.MkdirAll(dir, 0o700)
-	for n := range 300 {
+	for n := range 60 {
 		_ = os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), append(packed(core(20_000, true)), byte(n), byte(n>>8)), 0o600)
 	}
 	_, _ = r.caller(ctx, dir, q, q.users[1], "submit", ".", "--priority", "high")
@@ -438,8 +445,8 @@ func (r *rig) fleetAttacks(i *intruder, q *queue) []fleetAttack {
 				errs = append(errs, fmt.Errorf("another user's are reached: %s", strings.Join(done, ", ")))
 			}
 			id, _, _ := strings.Cut(out, " ")
-			for _, args := range [][]string{{"results", id}, {"results", "--cancel", id}, {"results"}} {
-				if text, err := r.caller(context.Background(), e.dir, q, q.users[1], args...); err == nil && strings.Contains(text, id) || strings.Contains(text, "content_length") {
+			for _, args := range [][]string{{"results"}, {"results", id}, {"results", "--cancel", id}} {
+				if text, err := r.caller(context.Background(), e.dir, q, q.users[1], args...); args[len(args)-1] == "results" && err == nil && strings.Contains(text, id) || strings.Contains(text, "content_length") {
 					errs = append(errs, fmt.Errorf("%v: %.200q", args, text))
 				}
 			}
