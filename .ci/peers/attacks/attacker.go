@@ -88,7 +88,7 @@ func beAttacker(names string) error {
 			}
 		}
 	}
-	if err := giveWay(); err != nil {
+	if err := yield(); err != nil {
 		return err
 	}
 	fmt.Println("begins")
@@ -109,9 +109,9 @@ func beAttacker(names string) error {
 	return errors.Join(errs...)
 }
 
-// giveWay has this process give way to all others: an attacker has processors of its own. The
+// yield has this process give way to all others: an attacker has processors of its own. The
 // kernel keeps this for each thread, and a new one has it of the one that starts it.
-func giveWay() error {
+func yield() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	for _, t := range threads {
 		var id int

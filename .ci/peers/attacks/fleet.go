@@ -283,8 +283,8 @@ func (i *intruder) poisonObjects(e *errand) {
 	}
 }
 
-// purge asks for all that removes, reads or changes the streams of others, and returns what was
-// done.
+// purge asks for all that removes, reads or changes the streams of others, and returns those requests
+// that were fulfilled.
 func (i *intruder) purge(q *queue) (done []string) {
 	own := q.users[1].name
 	var mu sync.Mutex
