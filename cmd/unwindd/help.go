@@ -42,7 +42,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"Jobs", `priority deadline again parts`},
 	{"The queue", `queue-listen queue-ca queue-cert queue-key queue-creds queue-config queue-keep queue-replicas queue-size`},
 	{"Who is let in", `tls-cert tls-key client-ca tokens host`},
-	{"Bounds", `max-body max-answer max-time max-memory max-idle max-waiting max-waiting-each max-handed-over max-spool max-objects max-reports drain`},
+	{"Bounds", `max-body max-answer max-time max-memory max-idle max-connections max-waiting max-waiting-each max-handed-over max-spool max-objects max-reports drain`},
 	{"The log", `log-level log-json`},
 	{"Settings and plugins", `config server in-process plugin-dir plugin-log`},
 }

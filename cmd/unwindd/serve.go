@@ -141,10 +141,11 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logLevel, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; -v is debug")
 	flags.IntVar(&f.limits.Workers, "workers", f.limits.Workers, "work on `N` requests at a time")
 	flags.IntVar(&f.limits.Waiting, "max-waiting", d.Waiting, "let `N` requests wait; more are told to come again")
+	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "let `N` connections be open, and N requests be under way (default a quarter of the descriptors that it may have, 4096 at most)")
 	flags.IntVar(&f.limits.PerUser, "max-waiting-each", d.PerUser, "let `N` requests of one caller wait")
 	flags.IntVar(&f.limits.Frames, "max-frames", d.Frames, "keep at most `N` frames of a stack, whatever a request asks for")
 	flags.DurationVar(&f.limits.Time, "max-time", d.Time, "a request may be worked on for `DURATION`")
-	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, nothing for `DURATION`")
+	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, less than 64 KiB for `DURATION`")
 	for _, size := range []struct {
 		value       *byteSize
 		name, usage string
@@ -353,8 +354,8 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 
 // checkLimits refuses invalid limits, and an invalid level of the log.
 func (f *serveFlags) checkLimits() error {
-	if f.limits.Workers < 1 || f.limits.Waiting < 0 || f.limits.PerUser < 0 || f.limits.Frames < 1 || f.limits.Time <= 0 || f.limits.Idle <= 0 {
-		return usageError{errors.New("--workers, --max-frames, --max-time and --max-idle are 1 or more, --max-waiting and --max-waiting-each not below 0")}
+	if f.limits.Workers < 1 || f.limits.Waiting < 0 || f.limits.PerUser < 0 || f.limits.Connections < 0 || f.limits.Frames < 1 || f.limits.Time <= 0 || f.limits.Idle <= 0 {
+		return usageError{errors.New("--workers, --max-frames, --max-time and --max-idle are 1 or more, --max-connections, --max-waiting and --max-waiting-each not below 0")}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
 		return usageError{fmt.Errorf("--log-level %s: expected debug, info, warn or error", f.logLevel)}

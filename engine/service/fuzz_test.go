@@ -37,9 +37,9 @@ func fuzzedServer(f *testing.F) *testServer {
 // mustStand checks that nothing is left of requests, and that none made the server fail.
 func (s *testServer) mustStand(t *testing.T) {
 	t.Helper()
-	for late := time.Now().Add(5 * time.Second); s.budget.used.Load() != 0; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(5 * time.Second); s.budget.inUse() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatalf("%d bytes of the spool are still taken", s.budget.used.Load())
+			t.Fatalf("%d bytes of the spool are still taken", s.budget.inUse())
 		}
 	}
 	if log := s.log.String(); strings.Contains(log, "panic") {

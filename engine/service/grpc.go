@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -23,15 +22,15 @@ import (
 )
 
 // maxPart bounds the bytes of a report in a message, maxMessage the bytes of a message that
-// is received.
+// is received: the largest are batches of addresses, which have ten bytes each at most.
 const (
 	maxPart    = 64 << 10
-	maxMessage = 32 << 20
+	maxMessage = maxAddresses*10 + 1<<20
 )
 
 // newGRPC makes the server of gRPC, which shares the connections of HTTP.
 func (s *Server) newGRPC() *grpc.Server {
-	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
+	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.StreamInterceptor(throughGate))
 	pb.RegisterUnwinddServer(g, &calls{server: s})
 	grpc_health_v1.RegisterHealthServer(g, health.NewServer())
 	reflection.Register(g)
@@ -79,7 +78,7 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 	return c.counted(st.Context(), kind, func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || !first.GetOptions().ProtoReflect().IsValid() {
-			return badRequest.new("the first message has no options")
+			return orProblem(err, badRequest.new("the first message has no options"))
 		}
 		s := c.server
 		work, err := s.work(first.GetOptions())
@@ -109,14 +108,24 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 	})
 }
 
-// receiveParts writes the parts of a file to w. It fails when the next part takes too long.
+// orProblem returns the error of a message that did not come, where that has a reason, or another.
+func orProblem(err error, other *problem) error {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return other
+}
+
+// receiveParts writes the parts of a file to w. It fails when they take too long.
 func receiveParts(ctx context.Context, s *Server, w io.Writer, next func() ([]byte, error)) error {
+	requestOf(ctx).gate.setPace(bytesInTime)
 	return s.within(ctx, "receive", func(context.Context, trace.Span) error { return copyParts(s, w, next) })
 }
 
 func copyParts(s *Server, w io.Writer, next func() ([]byte, error)) error {
 	for {
-		data, err := inTime(s.now().Idle, next)
+		data, err := next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -130,37 +139,13 @@ func copyParts(s *Server, w io.Writer, next func() ([]byte, error)) error {
 	}
 }
 
-// inTime returns the result of a function, unless that takes too long. The function runs on
-// until its call has ended.
-func inTime[T any](most time.Duration, f func() (T, error)) (v T, err error) {
-	type result struct {
-		value T
-		err   error
-	}
-	got := make(chan result, 1)
-	go func() {
-		v, err := f()
-		got <- result{v, err}
-	}()
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case r := <-got:
-		return r.value, r.err
-	case <-t.C:
-		return v, errSilent
-	}
-}
-
 // sendParts sends a report while it comes, and its end.
 func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 	for {
 		buf := make([]byte, maxPart) // the receiver owns a message
 		n, err := a.Read(buf)
 		if n > 0 {
-			if _, err := inTime(s.now().Idle, func() (struct{}, error) {
-				return struct{}{}, send(&pb.Report{Part: &pb.Report_Data{Data: buf[:n]}})
-			}); err != nil {
+			if err := send(&pb.Report{Part: &pb.Report_Data{Data: buf[:n]}}); err != nil {
 				return err
 			}
 			s.metrics.sent(n)
@@ -214,39 +199,69 @@ func (c *calls) Evaluate(st grpc.BidiStreamingServer[pb.EvaluateRequest, pb.Repo
 // Symbolize implements servicepb.UnwinddServer.
 func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.SymbolizeResponse]) error {
 	return c.counted(st.Context(), "symbolize", func(req *request) error {
-		var work *worker.Request
+		b := &batches{server: c.server, req: req}
+		defer b.close()
 		for {
-			batch, err := inTime(c.server.now().Idle, st.Recv)
+			batch, err := st.Recv()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			addresses := batch.Addresses
-			if batch.Addresses = nil; work == nil {
-				if work, err = c.server.work(batch); err != nil {
-					return err
-				}
-			}
-			lines, err := c.server.symbolLines(st.Context(), req, work, fromParameter(addresses))
+			answer, err := b.answer(st.Context(), batch)
 			if err != nil {
 				return err
-			}
-			answer := &pb.SymbolizeResponse{}
-			for i, line := range lines {
-				one, err := symbolized(addresses[i], line)
-				if err != nil {
-					return err
-				}
-				answer.Addresses = append(answer.Addresses, one)
 			}
 			if err := st.Send(answer); err != nil {
 				return err
 			}
+			b.sent()
 		}
 	})
 }
+
+// batches are the batches of addresses of a call. All are looked up as the first one says.
+type batches struct {
+	server  *Server
+	req     *request
+	work    *worker.Request // nil before the first
+	current int64           // memory of the current answer
+	leaving int64           // memory of the one before, which may not have left yet
+}
+
+// answer answers a batch.
+func (b *batches) answer(ctx context.Context, batch *pb.SymbolizeRequest) (answer *pb.SymbolizeResponse, err error) {
+	addresses := batch.Addresses
+	if batch.Addresses = nil; b.work == nil {
+		if b.work, err = b.server.work(batch); err != nil {
+			return nil, err
+		}
+	}
+	var lines [][]byte
+	b.req.gate.release() // what waits for memory has none
+	if lines, b.current, err = b.server.symbolLines(ctx, b.req, b.work, fromParameter(addresses)); err != nil {
+		return nil, err
+	}
+	answer = &pb.SymbolizeResponse{}
+	for i, line := range lines {
+		one, err := symbolized(addresses[i], line)
+		if err != nil {
+			return nil, err
+		}
+		answer.Addresses = append(answer.Addresses, one)
+	}
+	return answer, nil
+}
+
+// sent records that an answer is on its way. The one before has left: gRPC passes on one at a time.
+func (b *batches) sent() {
+	b.server.memory.of(b.req.caller).give(b.leaving)
+	b.leaving, b.current = b.current, 0
+}
+
+// close returns the memory of all.
+func (b *batches) close() { b.server.memory.of(b.req.caller).give(b.current + b.leaving) }
 
 // symbolized parses a line of llvm-symbolizer's JSON.
 func symbolized(address uint64, line []byte) (*pb.SymbolizedAddress, error) {
@@ -278,7 +293,7 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	return c.counted(st.Context(), "objects", func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || len(first.GetBuildId()) == 0 {
-			return badRequest.new("the first message has no build ID")
+			return orProblem(err, badRequest.new("the first message has no build ID"))
 		}
 		_, was, err := c.server.put(st.Context(), req, sentObject{unnamedObject, first.GetBuildId()}, func(w io.Writer) error {
 			return receiveParts(st.Context(), c.server, w, func() ([]byte, error) {

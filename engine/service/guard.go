@@ -69,6 +69,9 @@ func requestOf(ctx context.Context) *request {
 
 // connContext records the user at the other end of a connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if own := connectionOf(c); own != nil {
+		c = own.Conn
+	}
 	if user, ok := peerUser(c); ok {
 		return context.WithValue(ctx, peerKey, user)
 	}
@@ -80,8 +83,14 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := &request{id: rand.Text()[:16], began: time.Now()}
-		w, r, ended := s.begun(req, w, r)
+		counting, r, ended := s.begun(req, w, r)
 		defer ended()
+		w = counting
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// Who also sends a length, which net/http does not tell, and a proxy that heeds it may
+			// take the rest of the body for the next request.
+			w.Header().Set("Connection", "close")
+		}
 		w.Header().Set("X-Request-Id", req.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		var err error
@@ -93,13 +102,18 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		default:
 			req.caller, err = s.caller(r)
 		}
+		own := s.requests.of(roomOf(req, r))
+		if err == nil {
+			err = own.take(1)
+		}
 		if err != nil {
 			p := problemOf(err)
 			p.Request = req.id
 			s.end(req, kindRefused, p)
-			p.write(w)
+			p.answer(w, r)
 			return
 		}
+		defer own.give(1)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -126,11 +140,19 @@ func (s *Server) caller(r *http.Request) (string, error) {
 	if user, ok := r.Context().Value(peerKey).(string); ok {
 		return user, nil
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
+	return addressName(r.RemoteAddr), nil
+}
+
+// roomOf names whose share of requests a request is in: those that anybody may make are of an
+// address.
+func roomOf(req *request, r *http.Request) string {
+	if req.caller != anybody {
+		return req.caller
 	}
-	return host, nil
+	if user, ok := r.Context().Value(peerKey).(string); ok {
+		return anybody + user
+	}
+	return anybody + addressName(r.RemoteAddr)
 }
 
 // isOwnHost reports whether a request names this server: pages of other sites can make a browser

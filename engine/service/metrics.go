@@ -18,22 +18,24 @@ import (
 
 // metrics are the figures that Prometheus reads at /metrics.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	waits    prometheus.Histogram
-	bytes    *prometheus.CounterVec
-	workers  *prometheus.CounterVec
-	stacks   *prometheus.CounterVec
-	frames   *prometheus.CounterVec
-	stops    *prometheus.CounterVec
-	lookups  *prometheus.CounterVec
-	plugins  *prometheus.CounterVec
-	handed   *prometheus.CounterVec // of a server with a fleet, like shares
-	shares   *prometheus.CounterVec
-	profiles *prometheus.CounterVec // of a server with a collector, like passing
-	naming   *prometheus.CounterVec // frames
-	passing  *prometheus.HistogramVec
+	registry    *prometheus.Registry
+	requests    *prometheus.CounterVec
+	seconds     *prometheus.HistogramVec
+	waits       prometheus.Histogram
+	bytes       *prometheus.CounterVec
+	workers     *prometheus.CounterVec
+	connections *prometheus.CounterVec
+	denials     *prometheus.CounterVec
+	stacks      *prometheus.CounterVec
+	frames      *prometheus.CounterVec
+	stops       *prometheus.CounterVec
+	lookups     *prometheus.CounterVec
+	plugins     *prometheus.CounterVec
+	handed      *prometheus.CounterVec // of a server with a fleet, like shares
+	shares      *prometheus.CounterVec
+	profiles    *prometheus.CounterVec // of a server with a collector, like passing
+	naming      *prometheus.CounterVec // frames
+	passing     *prometheus.HistogramVec
 }
 
 // durations are the histogram bounds of requests, in seconds.
@@ -56,6 +58,8 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.requests = counter("requests_total", "Requests that were answered, by what they asked for and how they ended.", "kind", "status")
 	m.bytes = counter("bytes_total", "Bytes of bodies and reports.", "direction")
+	m.connections = counter("connections_total", "Connections that were taken, those of them that were given up while they waited for a request, and those for which there was no place.", "event")
+	m.denials = counter("denials_total", "How often a caller wanted more of something than was there, or than its share.", "of")
 	m.workers = counter("workers_total", "Processes that read requests, by what became of them.", "event")
 	m.stacks = counter("stacks_total", "Stacks that were written.", "kind")
 	m.frames = counter("frames_total", "Frames of stacks, by how they were found.", "found_by")
@@ -74,15 +78,13 @@ func newMetrics(s *Server) *metrics {
 			return 0
 		})
 	}
-	if p := s.relay; p != nil {
+	if s.relay != nil {
 		m.profiles = counter("otlp_profiles_total", "Profiles that a collector has taken, by whether a worker has looked for names, or why they went without.", "names")
 		m.naming = counter("otlp_frames_total", "Frames of profiles that a collector has taken: those that had names, those that were named, and those without, by why.", "names")
 		m.passing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "unwindd", Name: "otlp_forward_seconds", Help: "How long the collector took for requests with profiles, with the pauses between attempts.", Buckets: durations,
 		}, []string{"outcome"})
 		m.registry.MustRegister(m.passing)
-		gauge("otlp_requests", "Requests with profiles that are under way.", func() float64 { return float64(p.places.used()) })
-		gauge("otlp_bytes", "Bytes in memory of requests that are sent to the collector.", func() float64 { return float64(p.memory.used.Load()) })
 	}
 	m.downloads("debuginfod", s.Remote)
 	m.downloads("symbols", s.Symbols)
@@ -93,7 +95,10 @@ func newMetrics(s *Server) *metrics {
 		Namespace: "unwindd", Name: "queue_wait_seconds", Help: "How long requests waited for a worker, once they were sent.", Buckets: durations,
 	})
 	gauge("queue_length", "Requests that wait for a worker.", func() float64 { return float64(s.queue.length()) })
-	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.used.Load()) })
+	gauge("connections", "Connections that are open.", func() float64 { return float64(s.connections.budget.inUse()) })
+	gauge("requests_under_way", "Requests whose answers are not whole yet.", func() float64 { return float64(s.requests.inUse()) })
+	gauge("message_bytes", "Bytes of memory that are kept for messages that come and go.", func() float64 { return float64(s.memory.inUse()) })
+	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.inUse()) })
 	stored := func(name, what string, amount func() bounded.Amount) {
 		gauge(name+"_bytes", "Bytes of the "+what+" that are kept.", func() float64 { return float64(amount().Bytes) })
 		gauge(name, "How many "+what+" are kept.", func() float64 { return float64(amount().Files) })

@@ -4,8 +4,10 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
@@ -55,11 +58,12 @@ var (
 	unauthorized = &problemKind{"unauthenticated", "The server does not know who asks", 401, codes.Unauthenticated, "This server takes a token (Authorization: Bearer TOKEN), or a client certificate."}
 	forbidden    = &problemKind{"forbidden", "The request is not for this server", 403, codes.PermissionDenied, "The request names another host, or a page of another site has made it."}
 	notFound     = &problemKind{"not-found", "Nobody here has it", 404, codes.NotFound, "No file with this build ID, or no report with this ID, is kept here, and no server that is asked for files has one."}
-	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Nothing came for longer than the server waits."}
+	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Less than 64 KiB came, or were taken, within the time for which the server waits for a caller."}
 	mismatch     = &problemKind{"mismatch", "The file is another one", 409, codes.FailedPrecondition, "The file that was put has another build ID than the one that it was put for."}
 	tooMuch      = &problemKind{"too-large", "Too much was sent", 413, codes.ResourceExhausted, "The body has more bytes than one request may have. A snapshot of a core is small: unwindd snapshot makes one."}
 	unreadable   = &problemKind{"unreadable", "What was sent cannot be read", 422, codes.FailedPrecondition, "The body is no core, minidump, snapshot or recording, or is damaged where nothing can be said without it, or has none of what was asked for."}
 	busy         = &problemKind{"busy", "Too many requests are under way", 429, codes.ResourceExhausted, "So many requests wait, of all callers or of this one, that another one is to come later: Retry-After says when."}
+	overShare    = &problemKind{"over-share", "The caller has its share already", 429, codes.ResourceExhausted, "No caller has more of the server's connections, requests, memory, files and bytes on disk than what is left for others: one alone has half of them. That changes when its other requests end: Retry-After says when to come again."}
 	died         = &problemKind{"died", "The process that read it died", 500, codes.Internal, "What was sent made the process that read it crash, or need more memory than a request may have. No other request is concerned."}
 	ending       = &problemKind{"ending", "The server ends", 503, codes.Unavailable, "The server takes no more requests, and answers those that it has."}
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
@@ -75,7 +79,7 @@ var (
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
-		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, died, ending, timedOut, longAnswer, noRoom, notTaken, loop, canceled, failed,
+		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, ending, timedOut, longAnswer, noRoom, notTaken, loop, canceled, failed,
 	} {
 		kinds[k.name] = k
 	}
@@ -113,6 +117,7 @@ func problemOf(err error) *problem {
 	var f *worker.Failure
 	var large *tooLargeError
 	var tooLong *http.MaxBytesError
+	var over *shareError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -128,6 +133,10 @@ func problemOf(err error) *problem {
 		return tooMuch.new(err.Error())
 	case errors.Is(err, job.ErrUsage):
 		return badRequest.new(err.Error())
+	case errors.As(err, &over) && over.isOwn:
+		p = overShare.new(err.Error())
+		p.retry = retryAfter
+		return p
 	case errors.Is(err, errBusy), errors.Is(err, errNoRoom):
 		p = busy.new(err.Error())
 		p.retry = retryAfter
@@ -137,7 +146,7 @@ func problemOf(err error) *problem {
 		p.retry = retryAfter
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
-		return tooSlow.new("nothing came for longer than the server waits")
+		return tooSlow.new("nothing came for longer than the server waits, or less than 64 KiB")
 	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // gRPC's error of it
 		return canceled.new("the caller went away")
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
@@ -170,6 +179,30 @@ func (p *problem) write(w http.ResponseWriter) {
 		_, _ = w.Write(b) // the caller may be gone
 	}
 }
+
+// answer answers a request, which may be a call of gRPC, by the problem.
+func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
+	if isCall(r) {
+		p.writeCall(w)
+	} else {
+		p.write(w)
+	}
+}
+
+// writeCall answers a call of gRPC by the problem.
+func (p *problem) writeCall(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", callType)
+	h.Set("Grpc-Status", strconv.Itoa(int(p.code)))
+	h.Set("Grpc-Message", url.PathEscape(p.Detail))
+	if details, err := proto.Marshal(p.GRPCStatus().Proto()); err == nil {
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details)) // when to come again
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// GRPCStatus is for gRPC, where a problem is the error of a message that does not come.
+func (p *problem) GRPCStatus() *status.Status { return status.Convert(p.status()) }
 
 // status returns the problem as a status of gRPC.
 func (p *problem) status() error {

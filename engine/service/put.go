@@ -38,7 +38,12 @@ func (s *Server) put(ctx context.Context, req *request, o sentObject, send func(
 		return nil, false, err
 	}
 	defer part.Close()
-	out := &limited{Writer: part, most: s.now().Body, share: s.budget.of(req.caller)}
+	own := s.budget.of(req.caller)
+	if err := own.open(); err != nil {
+		return nil, false, err
+	}
+	defer own.shut()
+	out := &limited{Writer: part, most: own.atMost(s.now().Body), share: own}
 	defer out.release()
 	if err := send(out); err != nil {
 		return nil, false, err

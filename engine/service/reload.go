@@ -15,7 +15,9 @@ func (s *Server) SetLimits(l Limits) {
 	if s.offload != nil {
 		s.offload.places.resize(l.Waiting, l.PerUser)
 	}
-	s.budget.most.Store(l.Spool)
+	s.budget.resize(l.Spool)
+	s.requests.resize(int64(l.connections()))
+	s.connections.budget.resize(int64(l.connections()))
 	s.store.Resize(l.Objects)
 	s.pool.SetBounds(l.Time, l.Answer)
 }

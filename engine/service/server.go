@@ -47,10 +47,13 @@ type Limits struct {
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that run at a time
+	Workers int           // requests that run at a time, and one more of a caller of whom none runs
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
+	// Connections bounds those that are open, and the requests that are under way; 0: as many
+	// as this process may have descriptors for.
+	Connections int
 }
 
 // DefaultLimits are the limits of a server without settings. Workers is missing: it is one
@@ -98,18 +101,21 @@ type Options struct {
 // Server answers requests.
 type Server struct {
 	Options
-	queue   *queue
-	budget  *budget
-	store   *objects.Store
-	reports *reports.Store // nil: none are kept
-	pool    *worker.Pool
-	offload *offload // nil: there is no fleet
-	relay   *relay   // nil: there is no collector
-	metrics *metrics
-	grpc    *grpc.Server
-	tracer  trace.Tracer
-	tokens  atomic.Pointer[Tokens]
-	limits  atomic.Pointer[Limits]
+	queue       *queue
+	budget      *budget // of bytes on disk
+	memory      *budget // of bytes of messages
+	requests    *budget
+	connections *connections
+	store       *objects.Store
+	reports     *reports.Store // nil: none are kept
+	pool        *worker.Pool
+	offload     *offload // nil: there is no fleet
+	relay       *relay   // nil: there is no collector
+	metrics     *metrics
+	grpc        *grpc.Server
+	tracer      trace.Tracer
+	tokens      atomic.Pointer[Tokens]
+	limits      atomic.Pointer[Limits]
 
 	removeRun func() // removes the folder Run
 
@@ -131,7 +137,9 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces)}
+	s.queue.spare = spareWorkers
+	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
 	if s.Run, s.removeRun, err = claimRun(o.Run); err != nil {
@@ -166,7 +174,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
 		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
@@ -265,7 +273,7 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 // run has a worker do a job of a request that has a place, which it gives back.
 func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	return s.answer(r, func(a *answer) error {
-		defer s.queue.leave()
+		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			own := s.budget.of(r.caller)
 			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}

@@ -31,7 +31,7 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 	return c.counted(st.Context(), "walk", func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || first.GetOptions() == nil {
-			return badRequest.new("the first message has no options")
+			return orProblem(err, badRequest.new("the first message has no options"))
 		}
 		s := c.server
 		work, err := s.work(first.GetOptions())
@@ -49,6 +49,10 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 			return w.why(err)
 		}
 		defer a.Close()
+		go func() {
+			<-a.done
+			w.worked()
+		}()
 		if err := w.report(a); err != nil {
 			return w.why(err)
 		}
@@ -60,9 +64,9 @@ func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse
 // errGone ends questions that are not answered any more.
 var errGone = errors.New("the caller is gone")
 
-// leastBytes is the part of a file that has to come within the idle time: less counts as
-// nothing.
-const leastBytes = 64 << 10
+// patienceWithAll bounds how long a walk takes: the time for the work, and so many times the
+// time that a caller has for an answer.
+const patienceWithAll = 10
 
 // maxQuestions bounds the open questions of a walk.
 const maxQuestions = 32
@@ -81,8 +85,9 @@ type walk struct {
 	came    atomic.Int64 // bytes of parts of files; an answer that is whole counts as leastBytes
 
 	mu      sync.Mutex
-	sent    int64  // bytes from the caller
-	number  uint64 // of the last question
+	sent    int64       // bytes from the caller
+	number  uint64      // of the last question
+	late    *time.Timer // ends the walk; nil before the first question
 	waiting map[uint64]*pending
 	files   []*walkFile
 	partial map[uint32]*walkFile // by module: code objects of which a part came
@@ -173,11 +178,30 @@ func (w *walk) close() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	own := w.server.budget.of(w.req.caller)
 	for _, f := range w.files {
-		w.server.budget.of(w.req.caller).give(f.size)
+		own.give(f.size)
 		_ = f.Close()
+		own.shut()
 	}
 	w.files = nil
+}
+
+// boundAll ends the walk when its caller takes too long for all answers together: it keeps a worker.
+func (w *walk) boundAll() {
+	l := w.server.now()
+	w.late = time.AfterFunc(l.Time+patienceWithAll*l.Idle, func() {
+		w.end(timedOut.new(fmt.Sprintf("the caller took too long for its answers: all of them together have %d times the %v that one has", patienceWithAll, l.Idle)))
+	})
+}
+
+// worked ends the bound of all answers, when the worker has none to wait for.
+func (w *walk) worked() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.late != nil {
+		w.late.Stop()
+	}
 }
 
 // receiveHead receives the head, and starts receiving answers.
@@ -189,8 +213,9 @@ func (w *walk) receiveHead(size uint64) (err error) {
 	if w.head, err = newUpload(s.spoolDir(), s.budget.of(w.req.caller), s.now().Body); err != nil {
 		return err
 	}
+	w.req.gate.setPace(bytesInTime)
 	for uint64(w.head.size) < size { //nolint:gosec // positive
-		m, err := inTime(s.now().Idle, w.stream.Recv)
+		m, err := w.stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return badRequest.new("the stream ended before the head did")
 		}
@@ -206,6 +231,7 @@ func (w *walk) receiveHead(size uint64) (err error) {
 		}
 	}
 	w.sent = w.head.size
+	w.req.gate.setPace(inOwnTime)
 	go func() { w.end(w.receive()) }()
 	return nil
 }
@@ -337,10 +363,13 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 		w.mu.Unlock()
 		if isNew {
 			_ = waits.file.Close()
+			w.server.budget.of(w.req.caller).shut()
 		}
 		return nil, "", errGone
 	}
-	w.number++
+	if w.number++; w.late == nil {
+		w.boundAll()
+	}
 	q.Number = w.number
 	w.waiting[q.Number] = waits
 	if waits.file != nil && !slices.Contains(w.files, waits.file) {
@@ -376,15 +405,15 @@ func (w *walk) fileFor(q *pb.FileQuestion) (*walkFile, error) {
 	f := w.partOf(q)
 	isObject := q.GetKind() == pb.FileQuestion_OBJECT
 	if f == nil {
-		part, err := w.server.store.Create()
-		if err != nil {
+		var err error
+		if f, err = w.newFile(); err != nil {
 			return nil, err
 		}
-		f = &walkFile{Part: part}
 		if q.GetOutline() && isObject {
 			f.whole = q.GetSize()
 			if err := f.begin(w.server.now().Body); err != nil {
-				return nil, errors.Join(err, part.Close())
+				w.server.budget.of(w.req.caller).shut()
+				return nil, errors.Join(err, f.Close())
 			}
 		}
 	}
@@ -414,6 +443,21 @@ func (w *walk) fileCame(q *pb.FileQuestion, p *pending) {
 	p.answer.GetFile().There = f.there
 }
 
+// newFile begins a file that the caller sends.
+func (w *walk) newFile() (*walkFile, error) {
+	own := w.server.budget.of(w.req.caller)
+	if err := own.open(); err != nil {
+		w.end(err)
+		return nil, err
+	}
+	part, err := w.server.store.Create()
+	if err != nil {
+		own.shut()
+		return nil, err
+	}
+	return &walkFile{Part: part}, nil
+}
+
 // await waits for an answer. A caller who answers no question for long ends the walk:
 // sending a byte now and then does not keep a worker waiting.
 func (w *walk) await(done chan struct{}) error {
@@ -439,11 +483,9 @@ func (w *walk) await(done chan struct{}) error {
 
 // send sends a message, one at a time. A caller that takes none for long ends the walk.
 func (w *walk) send(m *pb.WalkResponse) error {
-	_, err := inTime(w.server.now().Idle, func() (struct{}, error) {
-		w.sending.Lock()
-		defer w.sending.Unlock()
-		return struct{}{}, w.stream.Send(m)
-	})
+	w.sending.Lock()
+	err := w.stream.Send(m)
+	w.sending.Unlock()
 	if err != nil {
 		w.end(err)
 	}
