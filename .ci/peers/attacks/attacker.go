@@ -149,13 +149,25 @@ func (b *bounded) Write(p []byte) (int, error) {
 // dial opens a connection, which is closed when the attack ends. It comes from another address than
 // the honest caller's.
 func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
-	c, err := (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext(ctx, "tcp", a.address)
+	c, err := (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: elsewhere()}}).DialContext(ctx, "tcp", a.address)
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = c.Close() })
 	return &bounded{c, a}, nil
 }
+
+// elsewhere is an address of this machine that is none of its loopback, so that a server takes it
+// for another machine's. What is sent from it to the loopback does not leave the machine.
+var elsewhere = sync.OnceValue(func() net.IP {
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			return n.IP
+		}
+	}
+	return net.IPv4(127, 0, 0, 2) // a machine without a network
+})
 
 // client asks by HTTP, with a token.
 func (a *attacker) client(token string) *http.Client {
