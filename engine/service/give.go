@@ -153,7 +153,7 @@ func (g *giver) whole(f object.RemoteFile) (*foundFile, error) {
 
 // here opens a file that was put, or is beneath the folders of the server; nil where there is none.
 func (g *giver) here(f object.RemoteFile) (*foundFile, error) {
-	if path, _ := g.store.Fetch(f); path != "" {
+	if path, _ := g.store.Of(g.req.caller).Fetch(f); path != "" {
 		found, err := opened(path)
 		if found != nil {
 			found.name = ""

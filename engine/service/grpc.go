@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -311,18 +312,30 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	})
 }
 
+// DeleteObject implements servicepb.UnwinddServer.
+func (c *calls) DeleteObject(ctx context.Context, r *pb.DeleteObjectRequest) (out *pb.DeleteObjectResponse, err error) {
+	err = c.counted(ctx, "objects", func(req *request) error {
+		if n := len(r.BuildId); n < objects.MinID || n > objects.MaxID {
+			return badRequest.new(fmt.Sprintf("a build ID of %d bytes, expected %d to %d", n, objects.MinID, objects.MaxID))
+		}
+		out = &pb.DeleteObjectResponse{}
+		return c.server.remove(ctx, req.caller, r.BuildId)
+	})
+	return out, err
+}
+
 // maxFound bounds the build IDs of one request.
 const maxFound = 1 << 14
 
 // FindObjects implements servicepb.UnwinddServer.
 func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
-	err = c.counted(ctx, "objects", func(*request) error {
+	err = c.counted(ctx, "objects", func(req *request) error {
 		if len(r.BuildIds) > maxFound {
 			return badRequest.new(fmt.Sprintf("%d build IDs, expected at most %d", len(r.BuildIds), maxFound))
 		}
 		out = &pb.FindObjectsResponse{}
 		for _, id := range r.BuildIds {
-			out.Objects = append(out.Objects, c.server.kept(id))
+			out.Objects = append(out.Objects, c.server.kept(req.caller, id))
 		}
 		return nil
 	})
