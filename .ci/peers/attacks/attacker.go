@@ -158,7 +158,7 @@ func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // elsewhere is an address of this machine that is none of its loopback, so that a server takes it
-// for another machine's. What is sent from it to the loopback does not leave the machine.
+// for another machine's. Packets from it to the loopback stay on the machine.
 var elsewhere = sync.OnceValue(func() net.IP {
 	list, _ := net.InterfaceAddrs()
 	for _, a := range list {
