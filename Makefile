@@ -72,4 +72,5 @@ proof: ## what takes longer than CI: every comparison on large inputs, and long 
 	cd .ci/peers && $(GO) run ./runtimes/cpython -peers && $(GO) run ./runtimes/cpython -values && $(GO) run ./runtimes/cpython -samples 1000
 	cd .ci/peers && $(GO) run ./runtimes/hotspot -unwindd ../../bin/unwindd && $(GO) run ./runtimes/v8 -unwindd ../../bin/unwindd && $(GO) run ./runtimes/ruby && $(GO) run ./runtimes/php
 	cd .ci/peers && $(GO) run ./compare/made -jobs 1000 && $(GO) run ./compare/real -unwindd ../../bin/unwindd
+	cd .ci/peers && $(GO) run ./attacks && $(GO) run ./attacks -soak 10m
 	.ci/fuzz 10m

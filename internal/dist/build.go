@@ -73,7 +73,7 @@ type fileSet struct{ pattern, dir string }
 
 // documents are the released documents.
 var documents = []fileSet{
-	{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
+	{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir}, {"SECURITY.md", docDir},
 	{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"}, {"docs/pictures/*.png", docDir + "/docs/pictures"},
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +22,8 @@ import (
 type kind struct {
 	name, does string
 	group      string // of those that -quick runs at once
+	// prepare makes what run sends; nil: nothing. It takes its time before the attack.
+	prepare func()
 	// run attacks until the context ends. The error is a thing that the server did and must
 	// not: that it refuses, closes or does not answer is its right.
 	run func(context.Context, *attacker) error
@@ -45,8 +48,7 @@ const (
 // mostBytes is how much all attacks of a process send together, at most.
 const mostBytes = 8 << 30
 
-// start starts a process that runs attacks. It gives way to all others: the processors that an
-// attacker needs are not those of the server.
+// start starts a process that runs attacks, and waits until it begins.
 func (r *rig) start(ctx context.Context, chosen []*kind, address string, d time.Duration) (*exec.Cmd, *strings.Builder, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,11 +58,19 @@ func (r *rig) start(ctx context.Context, chosen []*kind, address string, d time.
 	for _, a := range chosen {
 		names = append(names, a.name)
 	}
-	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-attack", strings.Join(names, ","))
+	cmd := exec.CommandContext(ctx, self, "-attack", strings.Join(names, ","))
 	cmd.Env = append(os.Environ(), addressVariable+"="+address, tokensVariable+"="+strings.Join(attackersTokens, ","), timeVariable+"="+d.String(), unwinddVariable+"="+r.unwindd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said := &strings.Builder{}
-	cmd.Stdout, cmd.Stderr = said, said
-	return cmd, said, cmd.Start()
+	cmd.Stderr = said
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1)) // it begins
+	}
+	return cmd, said, err
 }
 
 // beAttacker runs attacks at once.
@@ -69,27 +79,47 @@ func beAttacker(names string) error {
 	if err != nil {
 		return err
 	}
+	var chosen []*kind
+	for _, k := range attacks {
+		if strings.Contains(","+names+",", ","+k.name+",") {
+			chosen = append(chosen, k)
+			if k.prepare != nil {
+				k.prepare()
+			}
+		}
+	}
+	if err := yield(); err != nil {
+		return err
+	}
+	fmt.Println("begins")
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	a := &attacker{address: os.Getenv(addressVariable), unwindd: os.Getenv(unwinddVariable), tokens: strings.Split(os.Getenv(tokensVariable), ",")}
 	a.left.Store(mostBytes)
+	errs := make([]error, len(chosen))
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	var wrong []error
-	for _, k := range attacks {
-		if !strings.Contains(","+names+",", ","+k.name+",") {
-			continue
-		}
+	for i, k := range chosen {
 		all.Go(func() {
 			if err := k.run(ctx, a); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				wrong = append(wrong, fmt.Errorf("%s: %w", k.name, err))
+				errs[i] = fmt.Errorf("%s: %w", k.name, err)
 			}
 		})
 	}
 	all.Wait()
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
+}
+
+// yield has this process give way to all others: an attacker has processors of its own. The
+// kernel keeps this for each thread, and a new one has it of the one that starts it.
+func yield() error {
+	threads, err := os.ReadDir("/proc/self/task")
+	for _, t := range threads {
+		var id int
+		if _, err := fmt.Sscan(t.Name(), &id); err == nil {
+			_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, 19) // it may have ended
+		}
+	}
+	return err
 }
 
 // token is one of the attacker's.
@@ -116,15 +146,28 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// dial opens a connection, which is closed when the attack ends.
+// dial opens a connection, which is closed when the attack ends. It comes from another address than
+// the honest caller's.
 func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
-	c, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", a.address)
+	c, err := (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: elsewhere()}}).DialContext(ctx, "tcp", a.address)
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = c.Close() })
 	return &bounded{c, a}, nil
 }
+
+// elsewhere is an address of this machine that is none of its loopback, so that a server takes it
+// for another machine's. Packets from it to the loopback stay on the machine.
+var elsewhere = sync.OnceValue(func() net.IP {
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			return n.IP
+		}
+	}
+	return net.IPv4(127, 0, 0, 2) // a machine without a network
+})
 
 // client asks by HTTP, with a token.
 func (a *attacker) client(token string) *http.Client {

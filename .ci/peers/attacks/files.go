@@ -26,16 +26,16 @@ type hostile struct {
 	body []byte
 }
 
-// upload sends files again and again.
-func upload(callers int, files func() []hostile) func(context.Context, *attacker) error {
-	once := sync.OnceValue(files)
-	return func(ctx context.Context, a *attacker) error {
-		list := once()
+// upload is an attack that sends files again and again.
+func upload(name, does string, callers int, files func() []hostile) *kind {
+	list := sync.OnceValue(files)
+	k := &kind{name: name, does: does, group: "files", prepare: func() { list() }}
+	k.run = func(ctx context.Context, a *attacker) error {
 		many(ctx, callers, func(ctx context.Context, i int) error {
 			c := a.client(a.tokens[i%len(a.tokens)])
 			defer c.CloseIdleConnections()
-			for k := range list {
-				h := list[(i+k)%len(list)]
+			for k := range list() {
+				h := list()[(i+k)%len(list())]
 				if status := a.ask(ctx, c, http.MethodPost, h.path, bytes.NewReader(h.body)); status == http.StatusTooManyRequests {
 					pause(ctx, 50*time.Millisecond)
 				}
@@ -44,6 +44,7 @@ func upload(callers int, files func() []hostile) func(context.Context, *attacker
 		})
 		return nil
 	}
+	return k
 }
 
 const mib = 1 << 20
@@ -57,7 +58,7 @@ func packed(data []byte) []byte {
 	return out.Bytes()
 }
 
-// letters are bytes that nobody leaves out of a file, as zeros are.
+// letters are bytes that take room on disk; zeros can be holes.
 func letters(n int) []byte { return bytes.Repeat([]byte("x"), n) }
 
 // headOfCore begins a core, so that the reader goes on.
@@ -187,13 +188,13 @@ func core(threads int, apart bool) []byte {
 	for i, n := range []uint16{64, 56, 2, 64} {
 		u16(b[52+2*i:], n)
 	}
-	segment := func(at int, kind, flags uint32, offset, address, size uint64) {
-		u32(b[at:], kind)
-		u32(b[at+4:], flags)
-		u64(b[at+8:], offset)
-		u64(b[at+16:], address)
-		u64(b[at+32:], size)
-		u64(b[at+40:], size)
+	segment := func(place int, kind, flags uint32, offset, address, size uint64) {
+		u32(b[place:], kind)
+		u32(b[place+4:], flags)
+		u64(b[place+8:], offset)
+		u64(b[place+16:], address)
+		u64(b[place+32:], size)
+		u64(b[place+40:], size)
 	}
 	segment(64, 4, 4, memory, 0, uint64(threads*note))              //nolint:gosec // small
 	segment(120, 1, 5, uint64(memory+threads*note), 0x400000, size) //nolint:gosec // likewise

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,10 +44,10 @@ func (q *queue) url(u user) string { return "nats://" + u.name + ":" + u.passwor
 var (
 	documentedQueue = regexp.MustCompile("(?s)```conf\n# queue.conf\n(.*?)```")
 	documentedTLS   = regexp.MustCompile(`(?s)tls \{.*?\n\}\n`)
-	documentedUser  = regexp.MustCompile(`\{ *user: "?([\w-]+)"?, *password: "([^"]+)"(, *permissions: *[^\n]*?)? *\}`)
+	documentedUser  = regexp.MustCompile(`\{ *user: "?([\w-]+)"?, *password: "([^"]+)"(, *permissions:)?`)
 )
 
-// settings are those of the document, at another address and without TLS.
+// settings returns the settings of the document, at another address and without TLS.
 func (q *queue) settings() (string, error) {
 	text, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
@@ -57,7 +58,7 @@ func (q *queue) settings() (string, error) {
 		return "", errors.New("docs/fleet.md has no queue.conf")
 	}
 	conf := documentedTLS.ReplaceAllString(found[1], "")
-	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"` + q.address + `"`}, {"/var/lib/unwindd/queue", filepath.Join(q.dir, "store")}, {"64G", "6G"}, {"24G", "2500M"}} {
+	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"` + q.address + `"`}, {"/var/lib/unwindd/queue", filepath.Join(q.dir, "store")}, {"64G", "6G"}, {"32G", "2500M"}, {"24G", "1G"}} {
 		conf = strings.ReplaceAll(conf, change[0], change[1])
 	}
 	lines := documentedUser.FindAllStringSubmatch(conf, -1)
@@ -70,21 +71,13 @@ func (q *queue) settings() (string, error) {
 			q.worker = u
 		}
 	}
-	if len(q.users) == 0 || q.worker.name == "" {
-		return "", fmt.Errorf("docs/fleet.md: expected a user with permissions and one without, found %q", lines)
-	}
-	if len(q.users) == 1 { // another one with the same permissions
-		for _, m := range lines {
-			if m[1] == q.users[0].name {
-				conf = strings.Replace(conf, m[0], m[0]+"\n      "+strings.Replace(m[0], m[1], "attacker", 1), 1)
-			}
-		}
-		q.users = append(q.users, user{"attacker", q.users[0].password})
+	if len(q.users) < 2 || q.worker.name == "" {
+		return "", fmt.Errorf("docs/fleet.md: expected two users with permissions and one without, found %q", lines)
 	}
 	return conf, nil
 }
 
-// newQueue starts a worker that has the queue. Without workers it only keeps what is submitted.
+// newQueue starts a worker that has the queue. Without workers it only keeps jobs.
 func (r *rig) newQueue(workers int) (q *queue, err error) {
 	q = &queue{}
 	if q.dir, err = os.MkdirTemp("", "attacks-"); err != nil {
@@ -159,7 +152,7 @@ type errand struct {
 	right    string
 }
 
-// args are those of a command for the core.
+// args are the arguments of a command for the core.
 func (e *errand) args(command string, more ...string) []string {
 	return append([]string{command, "core", "--exe", "server", "--crashed", "--top", "3"}, more...)
 }
@@ -274,15 +267,13 @@ func (i *intruder) poison(e *errand) {
 
 // poisonObjects puts other files under the names of another's.
 func (i *intruder) poisonObjects(e *errand) {
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
-	defer cancel()
 	wrong := []byte("this is another file")
 	for _, s := range i.streams {
 		bucket, ok := strings.CutPrefix(s.Config.Name, "OBJ_")
 		if !ok {
 			continue
 		}
-		one, cancel := context.WithTimeout(ctx, time.Second)
+		one, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		if store, err := i.js.ObjectStore(one, bucket); err == nil {
 			for _, name := range []string{e.inputSum, e.buildID + ".executable", e.buildID + ".debuginfo"} {
 				_, _ = store.Put(one, jetstream.ObjectMeta{Name: name}, bytes.NewReader(wrong))
@@ -292,9 +283,12 @@ func (i *intruder) poisonObjects(e *errand) {
 	}
 }
 
-// purge asks for all that removes, reads or changes streams. Whatever is done is told.
+// purge asks for all that removes, reads or changes the streams of others, and returns those requests
+// that were fulfilled.
 func (i *intruder) purge(q *queue) (done []string) {
 	own := q.users[1].name
+	var mu sync.Mutex
+	var all sync.WaitGroup
 	for _, s := range i.streams {
 		name := s.Config.Name
 		if strings.Contains(name, strings.ToUpper(own)) || strings.Contains(name, "_"+own) {
@@ -305,12 +299,17 @@ func (i *intruder) purge(q *queue) (done []string) {
 			"CONSUMER.CREATE." + name: fmt.Sprintf(`{"stream_name":%q,"config":{"deliver_policy":"all","ack_policy":"none"}}`, name),
 			"STREAM.INFO." + name:     `{"subjects_filter":">"}`,
 		} {
-			m, err := i.conn.Request("$JS.API."+verb, []byte(body), 300*time.Millisecond)
-			if err == nil && !bytes.Contains(m.Data, []byte(`"error"`)) && m.Header.Get("Status") == "" {
-				done = append(done, verb)
-			}
+			all.Go(func() {
+				m, err := i.conn.Request("$JS.API."+verb, []byte(body), time.Second)
+				if err == nil && !bytes.Contains(m.Data, []byte(`"error"`)) && m.Header.Get("Status") == "" {
+					mu.Lock()
+					defer mu.Unlock()
+					done = append(done, verb)
+				}
+			})
 		}
 	}
+	all.Wait()
 	return done
 }
 
@@ -351,7 +350,7 @@ func (r *rig) bomb(ctx context.Context, i *intruder, q *queue) {
 	_ = i.conn.Flush()
 	dir := filepath.Join(r.dir, "bomb")
 	_ = os.MkdirAll(dir, 0o700)
-	for n := range 300 {
+	for n := range 60 {
 		_ = os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), append(packed(core(20_000, true)), byte(n), byte(n>>8)), 0o600)
 	}
 	_, _ = r.caller(ctx, dir, q, q.users[1], "submit", ".", "--priority", "high")
@@ -429,7 +428,7 @@ func (r *rig) fleetAttacks(i *intruder, q *queue) []fleetAttack {
 		}},
 		{"poison", func(e *errand) error {
 			i.poison(e)
-			time.Sleep(500 * time.Millisecond) // what was published is done
+			time.Sleep(500 * time.Millisecond) // until all messages were handled
 			return r.errandIsRight(q, e)
 		}},
 		{"objects", func(e *errand) error {
@@ -446,8 +445,8 @@ func (r *rig) fleetAttacks(i *intruder, q *queue) []fleetAttack {
 				errs = append(errs, fmt.Errorf("another user's are reached: %s", strings.Join(done, ", ")))
 			}
 			id, _, _ := strings.Cut(out, " ")
-			for _, args := range [][]string{{"results", id}, {"results", "--cancel", id}, {"results"}} {
-				if text, err := r.caller(context.Background(), e.dir, q, q.users[1], args...); err == nil && strings.Contains(text, id) || strings.Contains(text, "content_length") {
+			for _, args := range [][]string{{"results"}, {"results", id}, {"results", "--cancel", id}} {
+				if text, err := r.caller(context.Background(), e.dir, q, q.users[1], args...); args[len(args)-1] == "results" && err == nil && strings.Contains(text, id) || strings.Contains(text, "content_length") {
 					errs = append(errs, fmt.Errorf("%v: %.200q", args, text))
 				}
 			}

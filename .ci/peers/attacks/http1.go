@@ -237,7 +237,7 @@ func floodReports(ctx context.Context, a *attacker) error {
 	return nil
 }
 
-// crawl asks for files that nobody has, by every path that leads to one.
+// crawl asks for files that are nowhere, by every path that leads to one.
 func crawl(ctx context.Context, a *attacker) error {
 	many(ctx, 8, func(ctx context.Context, i int) error {
 		c := a.client(a.token())

@@ -169,7 +169,7 @@ func sessions(n int, window uint32, do func(ctx context.Context, a *attacker, s 
 			if err := do(ctx, a, s); err != nil && !errors.Is(err, errNoWindow) {
 				return err
 			}
-			for s.isThere() && ctx.Err() == nil { // what was begun stays as it is
+			for s.isThere() && ctx.Err() == nil { // streams stay as they are
 				pause(ctx, 200*time.Millisecond)
 			}
 			return nil
@@ -187,8 +187,8 @@ func (s *session) isThere() bool {
 // streamsOfAConnection are as many as servers in Go take.
 const streamsOfAConnection = 240
 
-// heldMessages sends messages that never end, of every method in turn.
-func heldMessages(_ context.Context, a *attacker, s *session) error {
+// endlessMessages sends messages that never end, of every method in turn.
+func endlessMessages(_ context.Context, a *attacker, s *session) error {
 	piece := make([]byte, 16<<10)
 	for i := range uint32(40) {
 		id := 2*i + 1

@@ -13,7 +13,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -79,7 +78,7 @@ func run() error {
 	case *soak > 0:
 		failed = r.together("all", chosen, *soak)
 	case *quick:
-		failed = r.groups(chosen, cmp.Or(*each, 8*time.Second))
+		failed = r.groups(chosen, *each/2)
 	default:
 		for _, a := range chosen {
 			failed = errors.Join(failed, r.together(a.name, []*kind{a}, *each))
@@ -94,6 +93,6 @@ func run() error {
 	return failed
 }
 
-// judgesTimes says whether the times of the honest caller count: few samples beside much other
-// work say nothing.
+// judgesTimes reports whether the times of the honest caller count: few samples beside much other
+// work prove nothing.
 func judgesTimes() bool { return !*quick && os.Getenv("CI") == "" }

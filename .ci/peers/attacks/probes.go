@@ -71,7 +71,7 @@ func (a *attacker) probe(ctx context.Context, p *probe) error {
 func (a *attacker) answers(ctx context.Context, p *probe, patience time.Duration) (statuses []int, bodies []byte) {
 	c, err := a.dial(ctx)
 	if err != nil {
-		return nil, nil // it lets nobody in at the moment
+		return nil, nil // it lets no caller in at the moment
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(patience))
