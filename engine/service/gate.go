@@ -154,7 +154,7 @@ func (g *gate) hold(size int64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.taken = size * messageCost
+	g.taken += size * messageCost
 	return nil
 }
 

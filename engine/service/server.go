@@ -46,7 +46,7 @@ type Limits struct {
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that run at a time, and one more of a caller of whom none runs
+	Workers int           // requests that run at a time; two more may, of callers of whom no other does
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
