@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -344,7 +343,7 @@ func FuzzGate(f *testing.F) {
 }
 
 // call begins a call of gRPC whose body is made by hand.
-func (s *testServer) call(t *testing.T, c *http2.Transport, token, method string, body io.Reader) {
+func (s *testServer) call(t *testing.T, c *http.Transport, token, method string, body io.Reader) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/unwindd.v1.Unwindd/"+method, body)
 	if err != nil {
@@ -375,7 +374,7 @@ func TestMessagesThatNeverEndTakeLittleMemory(t *testing.T) {
 	o := testOptions(t)
 	o.Tokens, o.Idle = twoCallers(), 2*time.Second
 	s := start(t, o)
-	c := &http2.Transport{AllowHTTP: true, DialTLSContext: plainDial}
+	c := plainHTTP2()
 	defer c.CloseIdleConnections()
 	before := heap()
 	const size, sent, calls = 8 << 20, 6 << 20, 8
@@ -555,7 +554,7 @@ func TestOneCallerLeavesPlaces(t *testing.T) {
 	o := testOptions(t)
 	o.Tokens, o.Connections = twoCallers(), 8
 	s := start(t, o)
-	c := &http2.Transport{AllowHTTP: true, DialTLSContext: plainDial}
+	c := plainHTTP2()
 	defer c.CloseIdleConnections()
 	for range 10 {
 		s.call(t, c, hogToken, "Stack", silence{t.Context()})
@@ -695,9 +694,11 @@ func TestAddressesAreCallers(t *testing.T) {
 	}
 }
 
-// plainDial dials without TLS.
-func plainDial(ctx context.Context, network, address string, _ *tls.Config) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, network, address)
+// plainHTTP2 speaks HTTP/2 without TLS.
+func plainHTTP2() *http.Transport {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Transport{Protocols: &protocols}
 }
 
 // withToken returns a context for calls of a caller.
