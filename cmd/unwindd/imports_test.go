@@ -41,6 +41,7 @@ var floors = []string{
 	"engine/internal/look/looktest", // what tests of pages share
 	"engine/internal/look",          // how they look
 	"engine/symbolize",
+	"engine/internal/profilenames", // names in the bytes of profiles
 	"engine/internal/listing", // what files have, as it is written
 	"engine",
 	"engine/internal/collector",      // what a snapshot has
@@ -94,6 +95,7 @@ var floors = []string{
 	"engine/internal/debuginfod", // files of other machines
 	"engine/internal/download",   // how they come from servers
 	"engine/internal/otlpexport", // sends profiles to collectors
+	"engine/internal/otlpjson",   // reads their JSON
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
 	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects

@@ -171,11 +171,14 @@ func (f *workerFlags) serveQueue(ctx context.Context) error {
 		return err
 	}
 	log := f.logger()
-	_, place, end, err := f.openQueue(ctx, log)
+	q, place, end, err := f.openQueue(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer end()
+	served, stop := context.WithCancel(ctx)
+	defer stop()
+	go q.ServeUsers(served)
 	ended := make(chan syscall.Signal, 1)
 	takeSignals(func(sig syscall.Signal) bool {
 		if sig == syscall.SIGINT || sig == syscall.SIGTERM {

@@ -164,7 +164,7 @@ func (l *connection) settle(q *fleet.Queue) {
 	l.owes = false
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(l.ctx, queuePatience)
-	_, err := q.Figures(ctx)
+	err := q.Ping(ctx)
 	cancel()
 	if err == nil {
 		err = l.shareAll(q)

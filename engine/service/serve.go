@@ -24,7 +24,7 @@ func isCall(r *http.Request) bool {
 
 // handler answers gRPC and HTTP.
 func (s *Server) handler() http.Handler {
-	routes := s.routes()
+	routes, streams := s.routes(), clientStreams(s.grpc)
 	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isCall(r) {
 			routes.ServeHTTP(w, r)
@@ -32,6 +32,7 @@ func (s *Server) handler() http.Handler {
 		}
 		req := requestOf(r.Context())
 		req.gate = newGate(r, http.NewResponseController(w), s.memory.of(req.caller), s.now().Idle)
+		req.gate.isSingle = !streams[r.URL.Path]
 		defer req.gate.Close()
 		r.Body = req.gate
 		s.grpc.ServeHTTP(w, r)
@@ -56,12 +57,16 @@ const (
 // Serve answers requests of a listener, until it is closed, and then returns nil. With
 // secure the connections are TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
+	return s.serve(l, secure, s.handler())
+}
+
+func (s *Server) serve(l net.Listener, secure *tls.Config, h http.Handler) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(secure != nil)
 	protocols.SetUnencryptedHTTP2(secure == nil) // gRPC is HTTP/2, without TLS too
 	server := &http.Server{
-		Handler: s.handler(), Protocols: &protocols, TLSConfig: secure, ConnContext: connContext, ConnState: s.connections.changed,
+		Handler: h, Protocols: &protocols, TLSConfig: secure, ConnContext: connContext, ConnState: s.connections.changed,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
 		},

@@ -29,8 +29,10 @@ type toWorker struct {
 	Setup   *Setup               `json:",omitempty"` // the second message
 	Run     *run                 `json:",omitempty"` // with the descriptors of the input and of the report
 	Cancel  uint64               `json:",omitempty"` // the number of a run
-	Fetched *fetched             `json:",omitempty"`
-	Answer  *answer              `json:",omitempty"`
+	Fetched *fetched             `json:",omitempty"` // with the file's descriptor, if a worker may not open it by its path
+	Answer  *answer              `json:",omitempty"` // likewise
+	// Unpacked has, as the answer to the beginning, the descriptor of the pipe, and to the end, that of the file.
+	Unpacked *unpacked `json:",omitempty"`
 }
 
 // fromWorker is a message of a worker. One field is set.
@@ -39,6 +41,9 @@ type fromWorker struct {
 	Fetch *fetch    `json:",omitempty"`
 	Ask   *question `json:",omitempty"`
 	Done  *done     `json:",omitempty"`
+	// Unpack asks for a file to unpack into, and Drop, with the number of its beginning, gives it up.
+	Unpack *unpackRequest `json:",omitempty"`
+	Drop   uint64         `json:",omitempty"`
 }
 
 // ready announces that a worker takes runs, and lists the confinement that this system
@@ -64,6 +69,8 @@ type fetched struct {
 	Number uint64
 	Path   string // "": the file was not found
 	Tried  []object.Attempt
+
+	file *os.File // nil: the path can be opened
 }
 
 // question is a question to the caller of the run.
@@ -78,6 +85,23 @@ type answer struct {
 	Proto   []byte // a servicepb.Answer
 	Path    string // of the requested file
 	Failure string // why there is no answer; "": it was answered
+
+	file *os.File // nil: the path can be opened
+}
+
+// unpackRequest asks for a file to unpack into. Its bytes go through a pipe, each piece behind a head: see unpackedFile.
+type unpackRequest struct {
+	Begin uint64 // the question, which is answered at once
+	End   uint64 // the question that is answered when all has come
+}
+
+// unpacked answers one of the questions of an unpackRequest.
+type unpacked struct {
+	Number  uint64
+	Free    int64  // to the first: free bytes of the disk; -1: they are not known
+	Failure string // why there is no file; "": it is there
+
+	file *os.File
 }
 
 // done ends a run.
