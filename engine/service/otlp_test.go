@@ -427,7 +427,7 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}{
 		"timed-out": {change: func(o *Options) { o.Time = time.Nanosecond }},
 		"late": {timeout: 3 * time.Second, prepare: func(s *relayServer, _ *sink) {
-			s.takeWorkers(t)
+			s.fill(t)
 		}},
 		"too-large":   {prepare: func(_ *relayServer, to *sink) { to.next(sinkAnswer{status: 413}) }},
 		"long-answer": {change: func(o *Options) { o.Answer = 10 }},
@@ -461,21 +461,6 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}
 }
 
-// takeWorkers takes the places of all workers, which free gives back.
-func (s *relayServer) takeWorkers(t *testing.T) (free func()) {
-	t.Helper()
-	for i := range s.now().Workers + spareWorkers {
-		if err := s.queue.enter(t.Context(), strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func() {
-		for i := range s.now().Workers + spareWorkers {
-			s.queue.leave(strconv.Itoa(i))
-		}
-	}
-}
-
 // TestASenderIsToldToComeAgain has no place for a request, or no room for its bytes.
 func TestASenderIsToldToComeAgain(t *testing.T) {
 	to, o := newSink(t), testOptions(t)
@@ -491,7 +476,7 @@ func TestASenderIsToldToComeAgain(t *testing.T) {
 			t.Errorf("%s: %s %v", name, answer.Status, answer.Header)
 		}
 	}
-	free := s.takeWorkers(t)
+	free := s.fill(t)
 	busy("no worker")
 	free()
 	s.memory.resize(1)

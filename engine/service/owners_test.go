@@ -243,19 +243,15 @@ func TestWhoHasAnotherFileIsNotHandedOver(t *testing.T) {
 	path := "/v1/objects/" + crashID
 	s.wantStatus(t, http.StatusCreated, "PUT", path, forgedExe(t), mallory)
 	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	free = s.fill(t)
 	s.wantStatus(t, http.StatusTooManyRequests, "POST", "/v1/stack?format=text&crashed", file(t, crashCore), alice)
-	s.queue.leave("(test)")
+	free()
 	s.wantStatus(t, http.StatusNoContent, "DELETE", path, nil, mallory)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	free = s.fill(t)
 	if text := s.wantStatus(t, http.StatusOK, "POST", "/v1/stack?format=text&crashed", file(t, crashCore), alice); !strings.Contains(text, "read_body") {
 		t.Error(text)
 	}
-	s.queue.leave("(test)")
+	free()
 }
 
 // TestAUsersFilesAreForHisJobs has users of a queue's server put files of one build ID: each job has
