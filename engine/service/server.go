@@ -244,7 +244,8 @@ func (s *Server) watch(e worker.Event) {
 	switch e.Kind {
 	case worker.Started:
 		s.Log.Info("worker started", about...)
-		s.unconfined.Do(func() { // the system lacks the same for each
+		s.unconfined.Do(func() { // the system has, and lacks, the same for each
+			s.Log.Info("the memory of a worker with its plugins is bounded", "by", s.pool.Memory())
 			for _, m := range e.Missing {
 				s.Log.Warn("workers are not confined as they could be", "missing", m)
 			}
