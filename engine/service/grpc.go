@@ -295,7 +295,7 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 		if err != nil || len(first.GetBuildId()) == 0 {
 			return orProblem(err, badRequest.new("the first message has no build ID"))
 		}
-		_, was, err := c.server.put(st.Context(), req, sentObject{unnamedObject, first.GetBuildId()}, func(w io.Writer) error {
+		_, was, err := c.server.put(st.Context(), req, sentObject{name: unnamedObject, id: first.GetBuildId()}, func(w io.Writer) error {
 			return receiveParts(st.Context(), c.server, w, func() ([]byte, error) {
 				m, err := st.Recv()
 				if err != nil {

@@ -50,6 +50,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/objects", s.counted("objects", s.addObject))
 	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
+	mux.Handle("GET /{file}/{id}/{leaf}", s.counted("symbols", s.giveByKey))
 	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -58,7 +59,14 @@ func (s *Server) routes() http.Handler {
 		p.Request = requestOf(r.Context()).id
 		p.write(w)
 	})
-	return mux
+	byID := s.counted("debuginfod", s.giveByID)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isBuildID(r) { // the mux would redirect paths of source files with ".." and "//"
+			byID.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // setParametersOf sets the fields of options that the parameters of a request name.
@@ -427,7 +435,7 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	_, was, err := s.takeObject(r, req, sentObject{unnamedObject, id})
+	_, was, err := s.takeObject(r, req, sentObject{name: unnamedObject, id: id})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
@@ -28,6 +29,8 @@ func (s *Server) kept(id []byte) *pb.ObjectFiles {
 type sentObject struct {
 	name string // in problems
 	id   []byte // the build ID that it has to have; nil: any
+
+	identify job.Identify // further questions
 }
 
 // put stores a file, which send writes, under the build ID that a worker finds in it.
@@ -53,7 +56,7 @@ func (s *Server) put(ctx context.Context, req *request, o sentObject, send func(
 
 // keepPart stores a file that was sent, if it has the build ID that it has to have.
 func (s *Server) keepPart(ctx context.Context, req *request, o sentObject, part *objects.Part) (id []byte, wasThere bool, err error) {
-	found, err := s.identify(ctx, req, o, part)
+	found, err := s.identify(ctx, req, o, part.File)
 	if err != nil {
 		return nil, false, err
 	}
@@ -89,8 +92,8 @@ func (s *Server) keepPart(ctx context.Context, req *request, o sentObject, part 
 }
 
 // identify has a worker read which code object a file is.
-func (s *Server) identify(ctx context.Context, req *request, o sentObject, part *objects.Part) (*job.Object, error) {
-	a, err := s.begin(ctx, req, &worker.Request{Job: &job.Job{Identify: &job.Identify{}}, Input: part.File, Name: o.name})
+func (s *Server) identify(ctx context.Context, req *request, o sentObject, file *os.File) (*job.Object, error) {
+	a, err := s.begin(ctx, req, &worker.Request{Job: &job.Job{Identify: &o.identify}, Input: file, Name: o.name})
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/internal/buildids"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
@@ -116,6 +117,10 @@ type Server struct {
 	tracer      trace.Tracer
 	tokens      atomic.Pointer[Tokens]
 	limits      atomic.Pointer[Limits]
+	folders     *buildids.Index // the files of the sysroot and of the debug directories
+	upstream    *fileServers
+	downloads   *queue        // of files that callers have fetched from other servers
+	packing     chan struct{} // answers that are packed at this moment
 
 	removeRun func() // removes the folder Run
 
@@ -137,8 +142,10 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces), packing: make(chan struct{}, o.Workers)}
 	s.queue.spare = spareWorkers
+	s.downloads = newQueue(maxDownloads, o.Waiting, o.PerUser)
+	s.downloads.spare = spareWorkers
 	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
@@ -167,6 +174,8 @@ func New(o Options) (*Server, error) {
 	if sysroot == "" {
 		sysroot = empty
 	}
+	s.folders = buildids.New(append([]string{o.Sysroot}, o.DebugDirs...)...)
+	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	if o.Collector != nil {
@@ -180,7 +189,7 @@ func New(o Options) (*Server, error) {
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
+		Remote: remotes{s.store, s.upstream.recording(o.Remote), s.metrics}, Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
 	})
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
@@ -277,7 +286,9 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			own := s.budget.of(r.caller)
 			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
+			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
+			s.metrics.worked(r, time.Since(began))
 			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)

@@ -513,7 +513,7 @@ func (w *walk) keep(req *request) {
 		if len(f.buildID) == 0 || len(f.there) > 0 { // a part of a file is not kept
 			continue
 		}
-		if _, _, err := w.server.keepPart(ctx, req, sentObject{unnamedObject, f.buildID}, f.Part); err != nil {
+		if _, _, err := w.server.keepPart(ctx, req, sentObject{name: unnamedObject, id: f.buildID}, f.Part); err != nil {
 			w.server.Log.Warn("a file of a target is not kept", "request", req.id, "reason", err.Error())
 		}
 	}
