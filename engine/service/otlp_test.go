@@ -203,7 +203,7 @@ func (s *relayServer) send(t *testing.T, path, kind string, body []byte, headers
 	return answer, b
 }
 
-func gzipText(t *testing.T, b []byte) []byte {
+func gzipText(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -700,4 +700,27 @@ func TestDeadlinesOfCalls(t *testing.T) {
 			t.Errorf("%q: %v %v, expected %v", text, got, ok, want)
 		}
 	}
+}
+
+// FuzzBodiesOfProfiles has bodies of calls of gRPC, and of requests that are packed.
+func FuzzBodiesOfProfiles(f *testing.F) {
+	packed := gzipText(f, []byte("\x0a\x04\x12\x02\x12\x00"))
+	f.Add([]byte("\x00\x00\x00\x00\x06\x0a\x04\x12\x02\x12\x00"), "", true)
+	f.Add(append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(packed))), packed...), "gzip", true)
+	f.Add(packed, "gzip", false)
+	f.Fuzz(func(t *testing.T, body []byte, encoding string, isCall bool) {
+		r := &http.Request{Header: http.Header{"Grpc-Encoding": {encoding}, "Content-Encoding": {encoding}}, Body: io.NopCloser(bytes.NewReader(body))}
+		open := openHTTP
+		if isCall {
+			open = openGRPC
+		}
+		const most = 1 << 20
+		message, err := io.ReadAll(&boundedReader{r: &openedReader{open: func() (io.Reader, error) { return open(r) }}, most: most})
+		if len(message) > most {
+			t.Errorf("%d bytes came through", len(message))
+		}
+		if err == nil && countProfiles(message) > len(message)/2 {
+			t.Errorf("%d profiles in %d bytes", countProfiles(message), len(message))
+		}
+	})
 }
