@@ -186,6 +186,7 @@ func (c *Comparer) addMembers(ctx context.Context, data []byte, name string, ove
 		case <-ctx.Done():
 			if m.File != nil {
 				_ = m.File.Close()
+				m.Drop()
 			}
 			return ctx.Err()
 		}
@@ -198,6 +199,7 @@ func (c *Comparer) addMember(ctx context.Context, m unpack.Member, name string, 
 		c.AddUnread(name, m.Err)
 		return
 	}
+	defer m.Drop()
 	defer m.File.Close()
 	in, err := unpack.Read(m.File, name, c.engine.unpacking())
 	if err != nil {

@@ -85,6 +85,9 @@ type Options struct {
 	// MaxUnpacked bounds the bytes that a packed target may unpack to; 0 stands for
 	// unpack.DefaultMaxBytes, and for bounds on its disk space (unpack.Options).
 	MaxUnpacked uint64
+	// Unpack, where it is not nil, makes what takes the bytes of packed targets, instead of temporary files. Its type
+	// promises nothing: it is for servers, whose workers write no files.
+	Unpack func() (unpack.Sink, error)
 	// DebugDirs are searched for separate debug files, and for code.
 	DebugDirs []string
 	// BuildIDDirs are caches of perf with files by build ID, as ~/.debug

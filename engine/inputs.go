@@ -26,7 +26,9 @@ type input struct {
 	labels   []unpack.Label
 }
 
-func (e *Engine) unpacking() unpack.Options { return unpack.Options{MaxBytes: e.options.MaxUnpacked} }
+func (e *Engine) unpacking() unpack.Options {
+	return unpack.Options{MaxBytes: e.options.MaxUnpacked, Create: e.options.Unpack}
+}
 
 // openInput opens the target in an input, if there is one.
 func (e *Engine) openInput(name string, packed *unpack.Input, err error) (*Target, error) {

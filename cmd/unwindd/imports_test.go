@@ -42,7 +42,8 @@ var floors = []string{
 	"engine/internal/look/looktest", // what tests of pages share
 	"engine/internal/look",          // how they look
 	"engine/symbolize",
-	"engine/internal/listing", // what files have, as it is written
+	"engine/internal/profilenames", // names in the bytes of profiles
+	"engine/internal/listing",      // what files have, as it is written
 	"engine",
 	"engine/internal/collector",      // what a snapshot has
 	"engine/internal/label",          // which rank of a job a process is

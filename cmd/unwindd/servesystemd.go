@@ -48,8 +48,7 @@ func (f *serveFlags) stateDir() string {
 	return cmp.Or(absolutePath(f.state), firstOf("STATE_DIRECTORY"), xdg("XDG_STATE_HOME", ".local/state"))
 }
 
-// runDir returns the folder of running workers. It has unpacked targets, so it is on a disk
-// where systemd provides one.
+// runDir returns the folder of running workers, which has the sockets of their plugins.
 func runDir() string {
 	for _, dir := range []string{firstOf("CACHE_DIRECTORY"), firstOf("STATE_DIRECTORY")} {
 		if dir != "" {

@@ -3,6 +3,8 @@
 package object
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -22,8 +24,9 @@ type Mapping struct {
 	// isElsewhere: path belongs to another machine, and no file here is beside it.
 	isElsewhere bool
 
-	mu     sync.Mutex
-	closed bool
+	mu         sync.Mutex
+	closed     bool
+	whenClosed []func()
 }
 
 // A fileID tells files apart whatever their paths.
@@ -43,6 +46,20 @@ func (m *Mapping) Data() []byte { return m.data }
 
 // ModTime returns when the file had been written to last, at the time of Map.
 func (m *Mapping) ModTime() time.Time { return time.Unix(0, m.id.mtime) }
+
+// ReadFile reads a regular file of any size, as Map does.
+func ReadFile(path string) (b []byte, err error) {
+	m, err := Map(path)
+	if errors.Is(err, ErrEmpty) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	err = Guard(func() error { b = bytes.Clone(m.Data()); return nil })
+	return b, err
+}
 
 // Path returns the path that the file was opened by.
 func (m *Mapping) Path() string { return m.path }
@@ -64,5 +81,16 @@ func (m *Mapping) Close() error {
 	// Out of the list first: from here on a fault in it is a defect, and
 	// another mapping may get the addresses.
 	removeLive(m)
-	return m.unmap()
+	err := m.unmap()
+	for _, f := range m.whenClosed {
+		f()
+	}
+	return err
+}
+
+// WhenClosed has a function called once the file is not mapped any more.
+func (m *Mapping) WhenClosed(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.whenClosed = append(m.whenClosed, f)
 }

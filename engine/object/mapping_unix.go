@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,12 +47,26 @@ func mapPath(path string, resolve bool) (*Mapping, error) {
 	if _, err := identify(path); err != nil {
 		return nil, err
 	}
-	var fd int
-	if err := retry(func() (err error) { fd, err = unix.Open(path, openFlags, 0); return }); err != nil {
+	fd, err := openPath(path)
+	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer closeFD(fd)
 	return mapFD(fd, path, resolve)
+}
+
+// descriptors is the folder of the open files of this process.
+const descriptors = "/proc/self/fd/"
+
+// openPath opens a path for reading. A confined process may have files that it was handed open, and be refused their paths:
+// one of descriptors is read by the descriptor itself, then.
+func openPath(path string) (fd int, err error) {
+	err = retry(func() (err error) { fd, err = unix.Open(path, openFlags, 0); return })
+	name, isDescriptor := strings.CutPrefix(path, descriptors)
+	if n, bad := strconv.Atoi(name); isDescriptor && bad == nil && errors.Is(err, unix.EACCES) {
+		return unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 0) //nolint:gosec // a descriptor
+	}
+	return fd, err
 }
 
 // MapFile maps the regular file that f is open on; path is its name in messages. The

@@ -6,6 +6,7 @@ package service
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -39,6 +40,15 @@ func probed(folder string) error {
 	_, err = os.ReadDir(filepath.Dir(folder))
 	try("listing the server's folders", err)
 	try("writing beside objects", os.WriteFile(filepath.Join(folder, "x"), nil, 0o600))
+	try("writing a byte", os.WriteFile(filepath.Join(os.TempDir(), "x"), []byte("x"), 0o600))
+	for _, other := range othersFiles {
+		_, err = os.ReadFile(filepath.Join(folder, other))
+		try("reading "+other, err)
+		_, err = os.ReadDir(filepath.Dir(filepath.Join(folder, other)))
+		try("listing the folder of "+other, err)
+	}
+	_, err = os.ReadFile(filepath.Join(filepath.Dir(os.TempDir()), "other", "x"))
+	try("reading the folder of another worker", err)
 	_, err = os.ReadFile(fmt.Sprintf("/proc/%d/environ", os.Getppid()))
 	try("reading the server's environment", err)
 	try("killing the server", syscall.Kill(os.Getppid(), 0))
@@ -54,6 +64,9 @@ func probed(folder string) error {
 	return fmt.Errorf("probed: %s", strings.Join(said, ", "))
 }
 
+// othersFiles are files of other callers in the folder of a server.
+var othersFiles = []string{"spool/sent", "objects/01/02/executable", "objects/part-1", "reports/kept"}
+
 // TestWorkersAreConfined has a worker try what it must not be able to do.
 func TestWorkersAreConfined(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -61,16 +74,27 @@ func TestWorkersAreConfined(t *testing.T) {
 	}
 	o := testOptions(t)
 	o.Pins = map[string]string{probe: o.State}
-	if err := os.MkdirAll(o.State, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	s := start(t, o)
+	other := filepath.Join(s.Run, "w", "other", "x")
+	for _, path := range append([]string{other}, absolute(o.State, othersFiles)...) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("secret"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	answer, text := s.ask(t, "POST", "/v1/stack", bytes.NewReader(file(t, mixed)))
 	wantProblem(t, answer, text, failed, "the server's log says why")
 	said := s.log.String()
 	if !strings.Contains(said, "probed: ") || strings.Contains(said, "succeeded") {
 		t.Errorf("a worker could do what it must not:\n%s", said)
 	}
+}
+
+// absolute returns paths beneath a folder.
+func absolute(folder string, names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, filepath.Join(folder, name))
+	}
+	return paths
 }
 
 // TestTargetsNameNoFileOfTheServer walks a core whose executable is where it says, on the

@@ -119,10 +119,8 @@ func isZero(parameters string) bool {
 type foundFile struct {
 	*os.File
 	info fs.FileInfo
-	name string // without the folders of this machine; "": it was put, without a name
-	// isOwn: it is beneath the folders that the administrator has named.
-	isOwn bool
-	part  *job.Span // nil: all of it
+	name string    // without the folders of this machine; "": it was put, without a name
+	part *job.Span // nil: all of it
 }
 
 // giver finds and sends files for one request.
@@ -151,24 +149,41 @@ func (g *giver) whole(f object.RemoteFile) (*foundFile, error) {
 	return g.fromServers(f)
 }
 
-// here opens a file that was put, or is beneath the folders of the server; nil where there is none.
+// here opens a file that was put, or is beneath the folders of the server; nil where there is none. What
+// other callers have put comes last: it has the build ID, and may be anything else.
 func (g *giver) here(f object.RemoteFile) (*foundFile, error) {
-	if path, _ := g.store.Fetch(f); path != "" {
-		found, err := opened(path)
-		if found != nil {
-			found.name = ""
-			g.metrics.gave(f.Kind, "objects")
+	own := g.store.Of(g.req.caller)
+	if kind, ok := putKinds[f.Kind]; ok {
+		if found, err := g.put(f.Kind, own.Own(f.BuildID, kind)); found != nil || err != nil {
+			return found, err
 		}
-		return found, err
 	}
 	path, err := g.folders.Find(g.r.Context(), f.BuildID, f.Kind)
-	if path == "" || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if path != "" {
+		if found, err := opened(path); found != nil || err != nil {
+			g.metrics.gave(f.Kind, "folders")
+			return found, err
+		}
+	}
+	path, _ = own.Fetch(f)
+	return g.put(f.Kind, path)
+}
+
+// putKinds are the kinds of files that are put, as their store calls them.
+var putKinds = map[object.RemoteKind]string{object.RemoteExecutable: objects.Executable, object.RemoteDebuginfo: objects.DebugInfo}
+
+// put opens a file that was put; nil where there is none.
+func (g *giver) put(kind object.RemoteKind, path string) (*foundFile, error) {
+	if path == "" {
+		return nil, nil
 	}
 	found, err := opened(path)
 	if found != nil {
-		found.isOwn = true
-		g.metrics.gave(f.Kind, "folders")
+		found.name = "" // is not the one that it had
+		g.metrics.gave(kind, "objects")
 	}
 	return found, err
 }

@@ -309,13 +309,13 @@ const maxFound = 1 << 14
 
 // FindObjects implements servicepb.UnwinddServer.
 func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
-	err = c.counted(ctx, "objects", func(*request) error {
+	err = c.counted(ctx, "objects", func(req *request) error {
 		if len(r.BuildIds) > maxFound {
 			return badRequest.new(fmt.Sprintf("%d build IDs, expected at most %d", len(r.BuildIds), maxFound))
 		}
 		out = &pb.FindObjectsResponse{}
 		for _, id := range r.BuildIds {
-			out.Objects = append(out.Objects, c.server.kept(id))
+			out.Objects = append(out.Objects, c.server.kept(req.caller, id))
 		}
 		return nil
 	})

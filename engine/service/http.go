@@ -51,6 +51,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
 	mux.Handle("GET /{file}/{id}/{leaf}", s.counted("symbols", s.giveByKey))
+	mux.Handle("DELETE "+objectsPath+"{id}", s.counted("objects", s.removeObject))
 	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -175,7 +176,7 @@ func cutShort(err error) error {
 // Trailers of an answer, for facts that its report does not have.
 const (
 	trailerStatus = "Unwindd-Status" // ok, or unwalked: nothing could be walked for lack of an architecture
-	trailerDetail = "Unwindd-Detail" // why
+	trailerDetail = "Unwindd-Detail" // why, or what a report lacks
 )
 
 // send sends a report while it comes.
@@ -200,6 +201,9 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error 
 	}
 	<-a.done
 	w.Header().Set(trailerStatus, "ok")
+	if problems := strings.Join(a.facts.Problems, "; "); problems != "" {
+		w.Header().Set(trailerDetail, fmt.Sprintf("%.4000s", strconv.QuoteToASCII(problems)))
+	}
 	if a.facts.Unwalked != "" {
 		w.Header().Set(trailerStatus, "unwalked")
 		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.facts.Unwalked))
@@ -460,7 +464,7 @@ func (s *Server) addObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return unreadable.new(name + ": it has neither code nor debug information")
 	}
@@ -487,17 +491,30 @@ func (s *Server) takeObject(r *http.Request, req *request, o sentObject) (id []b
 }
 
 // findObject answers with the files of a build ID that are stored.
-func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) error {
+func (s *Server) findObject(w http.ResponseWriter, r *http.Request, req *request) error {
 	id, err := objectID(r)
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return notFound.new(fmt.Sprintf("no file of build ID %x is kept here", id))
 	}
 	w.Header().Set("Content-Type", contentTypes["json"])
 	return writeObject(w, id, files)
+}
+
+// removeObject removes what the caller has put.
+func (s *Server) removeObject(w http.ResponseWriter, r *http.Request, req *request) error {
+	id, err := objectID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.remove(r.Context(), req.caller, id); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // writeObject writes which files of a build ID are stored.

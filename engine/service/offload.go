@@ -66,7 +66,8 @@ const (
 // where the fleet has no place either.
 func (s *Server) handOver(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	options := work.Job.Options()
-	if s.offload == nil || options == nil || r.caller == fleetCaller {
+	// The fleet has one file of each build ID of this server.
+	if s.offload == nil || options == nil || r.caller == fleetCaller || s.differs(r.caller) {
 		return nil, errBusy
 	}
 	t, err := fleet.NewTask(work.Job.Name(), options)

@@ -107,7 +107,9 @@ type Server struct {
 	store       *objects.Store
 	reports     *reports.Store // nil: none are kept
 	pool        *worker.Pool
-	offload     *offload // nil: there is no fleet
+	checks      *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
+	offload     *offload     // nil: there is no fleet
+	differing   differing
 	metrics     *metrics
 	grpc        *grpc.Server
 	tracer      trace.Tracer
@@ -175,15 +177,20 @@ func New(o Options) (*Server, error) {
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	s.metrics = newMetrics(s)
-	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
-		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
+	workerOptions := worker.Options{
+		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, s.upstream.recording(o.Remote), s.metrics}, Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
-	})
+		Remote: s.remote(""), Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
+	}
+	s.pool = worker.NewPool(workerOptions)
+	if files, ok := o.Remote.(*fleet.Objects); ok {
+		s.checks = worker.NewPool(workerOptions)
+		files.SetCheck(s.checkFile)
+	}
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
 		go s.offload.connection.run()
@@ -195,9 +202,14 @@ func New(o Options) (*Server, error) {
 // in Run, which often is in memory: they may be larger.
 func (s *Server) spoolDir() string { return filepath.Join(s.State, "spool") }
 
-// remotes asks the store of objects, then another source.
+// remote returns the source of files for a caller.
+func (s *Server) remote(caller string) object.Remote {
+	return remotes{s.store.Of(caller), s.upstream.recording(s.Remote), s.metrics}
+}
+
+// remotes asks the store of objects, as a caller sees it, then another source.
 type remotes struct {
-	store   *objects.Store
+	store   objects.View
 	more    object.Remote
 	metrics *metrics
 }
@@ -269,7 +281,11 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 	return s.answer(r, func(a *answer) error {
 		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			work.Output = a.spool
+			own := s.budget.of(r.caller)
+			work.Output, work.Space = a.spool, worker.Space{Take: own.take, Give: own.give}
+			if work.Caller == "" {
+				work.Caller, work.Remote = r.caller, s.remote(r.caller)
+			}
 			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
 			s.metrics.worked(r, time.Since(began))
@@ -366,6 +382,9 @@ func (s *Server) Abandon() {
 		s.offload.connection.close()
 	}
 	s.pool.Close()
+	if s.checks != nil {
+		s.checks.Close()
+	}
 	s.removeRun()
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Tokens of tests, and how they are shown.
@@ -57,12 +58,16 @@ func TestTokensAreRotatedWhileTheServerServes(t *testing.T) {
 		status <- answer.StatusCode
 	}()
 	exe := file(t, crashExe)
-	if _, err := send.Write(exe[:1000]); err != nil { // which returns when it has begun
+	begin := len(exe) / 2
+	if _, err := send.Write(exe[:begin]); err != nil {
 		t.Fatal(err)
+	}
+	for s.budget.inUse() == 0 { // until the server has let it in
+		time.Sleep(time.Millisecond)
 	}
 	s.SetTokens(tokensOf(t, hash))
 	want(401, 404)
-	if _, err := io.Copy(send, bytes.NewReader(exe[1000:])); err != nil {
+	if _, err := io.Copy(send, bytes.NewReader(exe[begin:])); err != nil {
 		t.Fatal(err)
 	}
 	_ = send.Close()

@@ -287,7 +287,7 @@ func (w *walk) known(q *pb.FileQuestion) string {
 		return ""
 	}
 	f.BuildID = q.GetBuildId()
-	path, _ := remotes{w.server.store, w.server.Remote, w.server.metrics}.Fetch(f)
+	path, _ := w.server.remote(w.req.caller).Fetch(f)
 	if path == "" {
 		return ""
 	}

@@ -56,7 +56,7 @@ func (c *Confinement) paths() []pathRule {
 	for _, list := range []struct {
 		paths  []string
 		rights uint64
-	}{{c.Read, readTree}, {c.Execute, executeFile | readTree}, {c.Write, ownFiles}} {
+	}{{c.Read, readTree}, {c.Open, readFile}, {c.Execute, executeFile | readTree}, {c.Write, ownFiles}} {
 		for _, path := range list.paths {
 			rules = append(rules, pathRule{path, list.rights})
 			if list.rights&executeFile == executeFile {

@@ -14,7 +14,7 @@ var Promised = []string{"engine", "engine/trace", "sdk", "sdk/archtest", "sdk/co
 // and they promise nothing.
 var Inner = []string{
 	"engine.Downloads.Connect", "engine.Engine.Attach", "engine.Engine.Finder", "engine.Engine.Library", "engine.Engine.Plugins",
-	"engine.Options.Plugins", "engine.Options.Remote", "engine.Options.Symbols", "engine.Remotes.Debuginfod", "engine.Remotes.Stores",
+	"engine.Options.Plugins", "engine.Options.Remote", "engine.Options.Symbols", "engine.Options.Unpack", "engine.Remotes.Debuginfod", "engine.Remotes.Stores",
 	"engine.Snapshot.Contents", "engine.Target.CodeReader", "engine.Target.Process",
 }
 

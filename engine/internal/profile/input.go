@@ -33,11 +33,11 @@ func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input,
 	switch {
 	case packed != nil:
 		k.startPlugin(ctx, perfdata.MappedMachine(packed.Mapping))
-		f, err = perfdata.OpenMapped(path, packed.Mapping, o.Size)
+		f, err = perfdata.OpenMapped(path, packed.Mapping, o.Size, k.Unpacking)
 		problems = packed.Problems
 	default:
 		k.startPlugin(ctx, perfdata.Machine(path))
-		f, err = perfdata.OpenStart(path, o.Size)
+		f, err = perfdata.OpenStart(path, o.Size, k.Unpacking)
 	}
 	if err != nil {
 		return nil, nil, err

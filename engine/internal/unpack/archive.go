@@ -133,6 +133,8 @@ type Member struct {
 	// File has its bytes, in a file without a name that the receiver closes; nil: they cannot be read.
 	File *os.File
 	Err  error // why
+	// Drop gives up the bytes of File. The receiver calls it when File and its mappings are closed.
+	Drop func()
 }
 
 // Members calls each with the regular files of an archive, one after the other. Links, devices and folders
@@ -220,16 +222,16 @@ func (m *members) add(name string, r io.Reader, packed int64) error {
 	err = s.fill(&layer{name: "the member", r: r}, &counter{n: packed}) // a member that is cut has an error
 	m.left -= s.size
 	if err == nil {
-		err = s.file.Truncate(s.size)
+		one.File, err = s.finish()
 	}
 	if err == nil {
-		_, err = s.file.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		one.File = s.file
+		one.Drop = s.sink.Drop
 		return m.each(one)
 	}
-	_ = s.file.Close()
+	s.sink.Drop()
+	if errors.Is(err, ErrRefused) {
+		return err
+	}
 	one.Err = err
 	if err := m.each(one); err != nil {
 		return err

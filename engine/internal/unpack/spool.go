@@ -21,9 +21,9 @@ const blockSize = 4096
 
 var zeros [blockSize]byte
 
-// spool is the temporary file that a target is unpacked into.
+// spool writes the bytes of a target that is unpacked.
 type spool struct {
-	file   *os.File
+	sink   Sink
 	size   int64 // with holes
 	stored int64 // without
 
@@ -37,39 +37,30 @@ type spool struct {
 var errTooLarge = errors.New("it unpacks to more than is allowed (--max-unpacked)")
 
 func newSpool(o Options) (*spool, error) {
-	var dirs []string
-	switch {
-	case o.Dir != "":
-		dirs = []string{o.Dir}
-	case os.Getenv("TMPDIR") != "":
-		dirs = []string{os.TempDir()}
-	default:
-		dirs = []string{"/var/tmp", os.TempDir()}
+	s := &spool{maxSize: DefaultMaxBytes, isRequested: o.MaxBytes > 0 && o.Create == nil}
+	if o.MaxBytes > 0 {
+		s.maxSize = int64(min(o.MaxBytes, 1<<62)) //nolint:gosec // bounded
 	}
+	s.maxStored = s.maxSize
 	var err error
-	for _, dir := range dirs {
-		s := &spool{maxSize: DefaultMaxBytes, isRequested: o.MaxBytes > 0}
-		if s.isRequested {
-			s.maxSize = int64(min(o.MaxBytes, 1<<62)) //nolint:gosec // bounded
-		}
-		s.maxStored = s.maxSize
-		if s.file, err = Nameless(dir); err != nil {
-			continue
-		}
-		if free, ok := host.FreeBytes(s.file); ok && !s.isRequested {
-			s.bound(dir, int64(min(free, 1<<62))) //nolint:gosec // bounded
-		}
-		return s, nil
+	if s.sink, err = Create(o); err != nil {
+		return nil, err
 	}
-	return nil, err
+	if free, where := s.sink.Free(); where != "" && !s.isRequested {
+		s.bound(where, free)
+	}
+	return s, nil
 }
 
-// bound limits the bytes written to half of the free bytes of a folder.
-func (s *spool) bound(dir string, free int64) {
+// bound limits the bytes written to half of the free bytes of a place.
+func (s *spool) bound(where string, free int64) {
 	if free/2 < s.maxStored {
-		s.maxStored, s.limit = free/2, fmt.Sprintf("half of the %d that are free in %s", free, dir)
+		s.maxStored, s.limit = free/2, fmt.Sprintf("half of the %d that are free %s", free, where)
 	}
 }
+
+// finish ends the writing, and returns the file for reading.
+func (s *spool) finish() (*os.File, error) { return s.sink.Finish(s.size) }
 
 // naming is locked while a temporary file has a name.
 var naming sync.Mutex
@@ -146,7 +137,7 @@ func (s *spool) add(b []byte, packed int64) error {
 		if err := s.check(s.stored+int64(n), packed); err != nil {
 			return err
 		}
-		if _, err := s.file.WriteAt(b[:n], s.size); err != nil {
+		if _, err := s.sink.WriteAt(b[:n], s.size); err != nil {
 			return fmt.Errorf("writing to the temporary file: %w", err)
 		}
 		b, s.size, s.stored = b[n:], s.size+int64(n), s.stored+int64(n)

@@ -35,6 +35,9 @@ type Options struct {
 	// that can be used. Files as large as cores belong into /var/tmp (Filesystem
 	// Hierarchy Standard 3.0, 5.15), since /tmp may be memory.
 	Dir string
+	// Create, where it is not nil, makes what takes the bytes, instead of a temporary file. The bounds of the zero value
+	// hold then, too, whatever MaxBytes is.
+	Create func() (Sink, error)
 }
 
 // DefaultMaxBytes bounds the bytes of an unpacked target by default.
@@ -125,20 +128,34 @@ func Read(f *os.File, name string, o Options) (*Input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: a temporary file to unpack it into: %w", name, err)
 	}
-	defer s.file.Close()
 	err = s.fill(r, counted)
-	if err != nil && s.size == 0 {
+	if err != nil && (s.size == 0 || errors.Is(err, ErrRefused)) {
+		s.sink.Drop()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err != nil {
 		input.Problems = append(input.Problems, fmt.Sprintf("%s: read as far as %d bytes, from %d bytes of the file: %v", name, s.size, counted.n, err))
 	}
 	input.Labels = append(input.Labels, p.labels(err == nil)...)
-	if err := s.file.Truncate(s.size); err != nil {
+	input.Mapping, err = s.mapped(name)
+	return input.orError(err)
+}
+
+// mapped ends the writing, and maps the file.
+func (s *spool) mapped(name string) (*object.Mapping, error) {
+	f, err := s.finish()
+	if err != nil {
+		s.sink.Drop()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer f.Close()
+	m, err := object.MapFile(f, name)
+	if err != nil {
+		s.sink.Drop()
 		return nil, err
 	}
-	input.Mapping, err = object.MapFile(s.file, name)
-	return input.orError(err)
+	m.WhenClosed(s.sink.Drop)
+	return m, nil
 }
 
 func (input *Input) orError(err error) (*Input, error) {

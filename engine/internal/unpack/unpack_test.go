@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -195,13 +196,13 @@ func TestAPipeIsReadOnce(t *testing.T) {
 // TestHolesStayHoles: zeros take no room, and nothing is left in the folder while the file
 // is in use.
 func TestHolesStayHoles(t *testing.T) {
-	for _, temporary := range []func(dir string) (*os.File, error){Nameless, unlinked} {
+	for _, create := range []func(dir string) (*os.File, error){Nameless, unlinked} {
 		dir := t.TempDir()
-		f, err := temporary(dir)
+		f, err := create(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &spool{file: f, maxSize: 1 << 40, maxStored: 1 << 30}
+		s := &spool{sink: &temporary{File: f}, maxSize: 1 << 40, maxStored: 1 << 30}
 		const size = 1 << 30
 		parts := io.MultiReader(strings.NewReader("head"), io.LimitReader(zeroReader{}, size), strings.NewReader("tail"))
 		if err := s.fill(parts, &counter{n: 1}); err != nil || s.size != size+8 {
@@ -274,8 +275,8 @@ func TestFullDisksAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s := &spool{file: f, maxSize: DefaultMaxBytes, maxStored: DefaultMaxBytes}
-	s.bound("/full", 4096)
+	s := &spool{sink: &temporary{File: f}, maxSize: DefaultMaxBytes, maxStored: DefaultMaxBytes}
+	s.bound("in /full", 4096)
 	want := "it unpacks to more than is allowed (--max-unpacked): 2048 bytes that are not zero, of 300 packed bytes, are half of the 4096 that are free in /full"
 	if err := s.add(bytes.Repeat([]byte("x"), 3000), 300); err == nil || err.Error() != want {
 		t.Errorf("%v, expected %q", err, want)
@@ -454,4 +455,68 @@ func FuzzOpen(f *testing.F) {
 		}
 		_, _ = Head(path)
 	})
+}
+
+// narrow is a Sink on a small disk.
+type narrow struct {
+	temporary
+	free    int64
+	dropped int
+}
+
+func (n *narrow) Free() (int64, string) { return n.free, "on a small disk" }
+
+func (n *narrow) Drop() { n.dropped++ }
+
+// TestASinkHasTheBoundsOfTheDisk: of a server, whose operator bounds what files unpack to, too.
+func TestASinkHasTheBoundsOfTheDisk(t *testing.T) {
+	f, err := Nameless(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &narrow{temporary: temporary{File: f}, free: 1 << 20}
+	o := Options{MaxBytes: 1 << 40, Create: func() (Sink, error) { return sink, nil }}
+	in, err := Open(write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c")), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Problems) != 1 || !strings.Contains(in.Problems[0], "are half of the 1048576 that are free on a small disk") {
+		t.Errorf("%d bytes; problems %v", len(in.Mapping.Data()), in.Problems)
+	}
+	if sink.dropped != 0 {
+		t.Error("the bytes were given up while they are mapped")
+	}
+	if err := in.Mapping.Close(); err != nil || sink.dropped != 1 {
+		t.Errorf("given up %d times, expected once: %v", sink.dropped, err)
+	}
+	s, err := newSpool(Options{MaxBytes: 1 << 40, Create: func() (Sink, error) { return &narrow{free: 1 << 40}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.check(spare+ratio+1, 1); !errors.Is(err, errTooLarge) {
+		t.Errorf("%d bytes of one: %v", spare+ratio+1, err)
+	}
+}
+
+// TestARefusalIsNoPartOfATarget: bytes that nobody takes are not the end of a file.
+func TestARefusalIsNoPartOfATarget(t *testing.T) {
+	f, err := Nameless(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &refusing{narrow: narrow{temporary: temporary{File: f}}}
+	o := Options{Create: func() (Sink, error) { return sink, nil }}
+	if in, err := Open(write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c")), o); !errors.Is(err, ErrRefused) || sink.dropped != 1 {
+		t.Errorf("%v, %v; given up %d times, expected once", in, err, sink.dropped)
+	}
+}
+
+// refusing takes some bytes alone.
+type refusing struct{ narrow }
+
+func (r *refusing) WriteAt(b []byte, offset int64) (int, error) {
+	if offset > 0 {
+		return 0, ErrRefused
+	}
+	return r.narrow.WriteAt(b, offset)
 }

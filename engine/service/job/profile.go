@@ -131,16 +131,15 @@ func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
 		return o, err
 	}
 	defer e.Close()
-	// A recording is opened by its path, because it may be a folder.
 	path := fmt.Sprintf("/proc/self/fd/%d", r.Input.Fd())
 	if p.Part != nil {
-		if err := e.ProfilePart(ctx, path, *p.Part, trace.ProfileOptions{}, r.Report); err != nil {
+		if err := e.ProfilePart(ctx, path, *p.Part, trace.ProfileOptions{Input: r.Input}, r.Report); err != nil {
 			return o, renamed(err, path, r.Name)
 		}
 		return o, nil
 	}
 	whole, err := e.Profile(ctx, path, trace.ProfileOptions{
-		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(r.Input), Size: p.Size,
+		Input: r.Input, JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(r.Input), Size: p.Size,
 	})
 	if err != nil {
 		return o, renamed(err, path, r.Name)

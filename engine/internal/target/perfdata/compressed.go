@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -64,7 +63,7 @@ func (f *File) unpack(index int) {
 	if a.packed == 0 {
 		return
 	}
-	m, err := spill(&payload{area: a, offset: a.start})
+	m, err := spill(&payload{area: a, offset: a.start}, f.unpacking)
 	if err != nil {
 		name := a.name
 		if name != "" {
@@ -80,32 +79,49 @@ func (f *File) unpack(index int) {
 	f.scan(len(f.areas) - 1)
 }
 
-// spill unpacks a stream into a temporary file without a name, and maps it. With an
-// error it returns the part that could be unpacked, or nil.
-func spill(source *payload) (*object.Mapping, error) {
+// spill unpacks a stream into what the options make, and maps it. With an error it returns the part that could
+// be unpacked, or nil.
+func spill(source *payload, o unpack.Options) (*object.Mapping, error) {
 	d, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	file, err := unpack.Nameless(os.TempDir())
+	sink, err := unpack.Create(o)
+	if err != nil {
+		return nil, err
+	}
+	output := io.NewOffsetWriter(sink, 0)
+	written, problem := pour(output, d, source, o)
+	if written == 0 || errors.Is(problem, unpack.ErrRefused) {
+		sink.Drop()
+		return nil, problem
+	}
+	m, err := mapSink(sink, int64(written)) //nolint:gosec // bounded by maxSpill
+	if err != nil {
+		sink.Drop()
+		return nil, err
+	}
+	m.WhenClosed(sink.Drop)
+	return m, problem
+}
+
+// mapSink maps the bytes that were written.
+func mapSink(sink unpack.Sink, size int64) (*object.Mapping, error) {
+	file, err := sink.Finish(size)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	written, problem := pour(file, d, source)
-	if written == 0 {
-		return nil, problem
-	}
-	m, err := object.MapFile(file, file.Name())
-	if err != nil {
-		return nil, err
-	}
-	return m, problem
+	return object.MapFile(file, file.Name())
 }
 
 // pour copies a decoder's output, up to a plausible size.
-func pour(output io.Writer, decoder io.Reader, source *payload) (written uint64, err error) {
+func pour(output io.Writer, decoder io.Reader, source *payload, o unpack.Options) (written uint64, err error) {
+	most := uint64(maxSpill)
+	if o.MaxBytes > 0 {
+		most = min(most, o.MaxBytes)
+	}
 	buf := make([]byte, 1<<20)
 	for {
 		n, err := decoder.Read(buf)
@@ -114,7 +130,7 @@ func pour(output io.Writer, decoder io.Reader, source *payload) (written uint64,
 				return written, err
 			}
 			written += uint64(n)
-			if written > maxSpill || written > 1<<20+maxRatio*source.read {
+			if written > most || written > 1<<20+maxRatio*source.read {
 				return written, fmt.Errorf("%w: more than %d bytes of %d", object.ErrTooLarge, written, source.read)
 			}
 		}

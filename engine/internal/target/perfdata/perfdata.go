@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/problems"
 )
@@ -23,19 +24,20 @@ const maxProblems = 100
 
 // File is a recording. It may be used concurrently, except for Close.
 type File struct {
-	path     string
-	mapping  *object.Mapping   // nil for bytes in memory
-	mapped   []*object.Mapping // all that Close unmaps
-	order    endian
-	isPipe   bool
-	attrs    attrs
-	features Features
-	buildIDs map[string][]byte
-	counts   map[RecordType]uint64
-	deferred map[deferredKey][]deferredChain
-	lost     uint64 // records
-	dropped  uint64 // samples
-	traced   uint64 // bytes of AUX areas
+	path      string
+	unpacking unpack.Options
+	mapping   *object.Mapping   // nil for bytes in memory
+	mapped    []*object.Mapping // all that Close unmaps
+	order     endian
+	isPipe    bool
+	attrs     attrs
+	features  Features
+	buildIDs  map[string][]byte
+	counts    map[RecordType]uint64
+	deferred  map[deferredKey][]deferredChain
+	lost      uint64 // records
+	dropped   uint64 // samples
+	traced    uint64 // bytes of AUX areas
 	// Of simpleperf: the text of /proc/kallsyms, and how many symbols of files there are.
 	kernelSymbols []byte
 	fileSymbols   int
@@ -79,13 +81,13 @@ func (p *sentences) all(path string) []string {
 // read up to that place, and Problems lists the losses. The path may be a directory
 // that perf record wrote (--threads, --kcore), or the output path of perf record
 // --switch-output: then all files of that name with a time behind it are one recording.
-func Open(path string) (*File, error) { return OpenStart(path, 0) }
+func Open(path string) (*File, error) { return OpenStart(path, 0, unpack.Options{}) }
 
 // OpenStart is Open for a recording that is the first size bytes of a file; 0: the
-// whole file.
-func OpenStart(path string, size int64) (*File, error) {
+// whole file. o says where compressed records are unpacked.
+func OpenStart(path string, size int64, o unpack.Options) (*File, error) {
 	if names := seriesNames(path); len(names) > 0 {
-		return openSeries(path, names)
+		return openSeries(path, names, o)
 	}
 	m, err := object.Map(headerFile(path))
 	if errors.Is(err, object.ErrEmpty) {
@@ -94,13 +96,13 @@ func OpenStart(path string, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return OpenMapped(path, m, size)
+	return OpenMapped(path, m, size, o)
 }
 
 // OpenMapped is OpenStart for a mapped file, as one that was unpacked. The path is the recording's
 // name. The mapping is closed with the File, and after an error.
-func OpenMapped(path string, m *object.Mapping, size int64) (*File, error) {
-	f := &File{path: path, mapping: m, mapped: []*object.Mapping{m}, maxRuns: MaxRuns}
+func OpenMapped(path string, m *object.Mapping, size int64, o unpack.Options) (*File, error) {
+	f := &File{path: path, unpacking: o, mapping: m, mapped: []*object.Mapping{m}, maxRuns: MaxRuns}
 	data := m.Data()
 	if size > 0 {
 		data = data[:min(uint64(size), uint64(len(data)))]

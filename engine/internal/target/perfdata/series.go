@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -41,8 +42,8 @@ func seriesNames(path string) (names []string) {
 
 // openSeries opens files as one recording: the newest, and the files before it of the
 // same run of perf.
-func openSeries(path string, names []string) (*File, error) {
-	all := &File{path: path, maxRuns: MaxRuns, counts: map[RecordType]uint64{}}
+func openSeries(path string, names []string, o unpack.Options) (*File, error) {
+	all := &File{path: path, unpacking: o, maxRuns: MaxRuns, counts: map[RecordType]uint64{}}
 	if len(names) > maxParts {
 		all.problems.add("%d files of the recording, of which the last %d are read", len(names), maxParts)
 		names = names[len(names)-maxParts:]
@@ -78,7 +79,7 @@ func (f *File) openEarlier(name string) error {
 	if err != nil {
 		return err
 	}
-	one := &File{path: name, mapping: m}
+	one := &File{path: name, unpacking: f.unpacking, mapping: m}
 	err = object.Guard(func() error { return one.readStart(m.Data()) })
 	if err == nil && len(f.areas) > 0 && !one.attrs.isOfSameRun(&f.attrs) {
 		err = errOtherRun

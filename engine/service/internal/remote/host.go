@@ -5,7 +5,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -104,7 +103,7 @@ func (h *Host) contents(q *pb.FileQuestion) (b []byte, name string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	b, err = os.ReadFile(path)
+	b, err = object.ReadFile(path)
 	return b, name, err
 }
 

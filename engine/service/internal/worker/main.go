@@ -103,9 +103,12 @@ type worker struct {
 
 	fetches   pending[fetched]
 	questions pending[answer]
+	unpacks   pending[unpacked]
+	handed    handed
 }
 
 func (w *worker) serve(missing []string, plugins func(*Setup) (plugin.Options, error)) error {
+	ignoreLargeFiles()
 	var setup toWorker
 	if _, err := w.conn.receive(&setup); err != nil || setup.Setup == nil {
 		return fmt.Errorf("serve worker: the second message: %w", errors.Join(err, errors.New("expected a setup")))
@@ -131,12 +134,25 @@ func (w *worker) serve(missing []string, plugins func(*Setup) (plugin.Options, e
 		case m.Cancel != 0:
 			w.cancelRun(m.Cancel)
 		case m.Fetched != nil:
+			m.Fetched.file, files = first(files)
 			w.fetches.deliver(m.Fetched.Number, *m.Fetched)
 		case m.Answer != nil:
+			m.Answer.file, files = first(files)
 			w.questions.deliver(m.Answer.Number, *m.Answer)
+		case m.Unpacked != nil:
+			m.Unpacked.file, files = first(files)
+			w.unpacks.deliver(m.Unpacked.Number, *m.Unpacked)
 		}
 		closeAll(files)
 	}
+}
+
+// first returns the first of files, nil where there is none, and the others.
+func first(files []*os.File) (*os.File, []*os.File) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	return files[0], files[1:]
 }
 
 // endGrace bounds the time that the plugins of a worker take to end with it.
@@ -155,13 +171,12 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 	if err != nil {
 		return err
 	}
-	ignoreLargeFiles()
 	if s.Memory > 0 && s.Memory < math.MaxInt64 {
 		debug.SetMemoryLimit(int64(s.Memory / 8 * 7))
 	}
 	w.tools.Options = engine.Options{
 		Plugins: p, Sysroot: s.Sysroot, IsUnseen: true, DebugDirs: s.DebugDirs, MaxUnpacked: s.MaxUnpacked, CacheBytes: s.CacheBytes,
-		Remote: remote{w, false}, Symbols: remote{w, true},
+		Remote: remote{w, false}, Symbols: remote{w, true}, Unpack: w.unpack,
 	}
 	if w.tools.Engine, err = engine.New(w.tools.Options); err != nil {
 		return err
@@ -201,6 +216,7 @@ func (w *worker) run(ctx context.Context, r *run, input, output *os.File) (o job
 		}
 	}()
 	w.tools.Engine.Plugins().ForgetProblems() // of the previous job
+	w.tools.Forget(r.Forget.IDs, r.Forget.All)
 	o, err := r.Job.Run(ctx, &job.Request{Tools: &w.tools, Input: input, Name: r.Name, Report: output})
 	return o, failureOf(ctx, err)
 }
@@ -259,7 +275,7 @@ func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
 		return nil, "", errors.New(a.Failure)
 	}
 	out := &pb.Answer{}
-	return out, a.Path, proto.Unmarshal(a.Proto, out)
+	return out, w.handed.path(a.Path, a.file), proto.Unmarshal(a.Proto, out)
 }
 
 // remote asks the server for files: a worker has no network.
@@ -276,5 +292,54 @@ func (r remote) Fetch(file object.RemoteFile) (path string, tried []object.Attem
 		return "", []object.Attempt{{Path: "the server", Reason: err.Error(), Kind: object.Unreadable}}
 	}
 	f := <-got // if the server goes, so does this process
-	return f.Path, f.Tried
+	return w.handed.path(f.Path, f.file), f.Tried
+}
+
+// handed has the files that the server opened for this worker, which may not open them itself. The objects of a file
+// are kept by its path, so a file that is handed again keeps the descriptor that it has.
+type handed struct {
+	mu    sync.Mutex
+	files map[string]*os.File // by the server's path
+	order []string            // of the paths, the oldest first
+}
+
+// maxHanded bounds the open files of handed. Once a file is mapped, it need not be open.
+const maxHanded = maxDescriptors / 4
+
+// path returns the path by which a worker reads a file with a name on the server: that of its descriptor, if it was handed one.
+func (h *handed) path(name string, file *os.File) string {
+	if file == nil {
+		return name
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch before := h.files[name]; {
+	case before != nil && isSame(before, file):
+		_ = file.Close()
+		file = before
+	case before != nil: // another file has the path by now
+		_ = before.Close()
+		h.files[name] = file
+	default:
+		h.add(name, file)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+}
+
+func (h *handed) add(path string, file *os.File) {
+	if h.files == nil {
+		h.files = map[string]*os.File{}
+	}
+	if len(h.order) == maxHanded {
+		_ = h.files[h.order[0]].Close()
+		delete(h.files, h.order[0])
+		h.order = h.order[1:]
+	}
+	h.files[path], h.order = file, append(h.order, path)
+}
+
+func isSame(a, b *os.File) bool {
+	x, err := a.Stat()
+	y, failed := b.Stat()
+	return err == nil && failed == nil && os.SameFile(x, y)
 }

@@ -29,8 +29,10 @@ type toWorker struct {
 	Setup   *Setup               `json:",omitempty"` // the second message
 	Run     *run                 `json:",omitempty"` // with the descriptors of the input and of the report
 	Cancel  uint64               `json:",omitempty"` // the number of a run
-	Fetched *fetched             `json:",omitempty"`
-	Answer  *answer              `json:",omitempty"`
+	Fetched *fetched             `json:",omitempty"` // with the file's descriptor, if a worker may not open it by its path
+	Answer  *answer              `json:",omitempty"` // likewise
+	// Unpacked has, as the answer to the beginning, the descriptor of the pipe, and to the end, that of the file.
+	Unpacked *unpacked `json:",omitempty"`
 }
 
 // fromWorker is a message of a worker. One field is set.
@@ -39,6 +41,9 @@ type fromWorker struct {
 	Fetch *fetch    `json:",omitempty"`
 	Ask   *question `json:",omitempty"`
 	Done  *done     `json:",omitempty"`
+	// Unpack asks for a file to unpack into, and Drop, with the number of its beginning, gives it up.
+	Unpack *unpackRequest `json:",omitempty"`
+	Drop   uint64         `json:",omitempty"`
 }
 
 // ready announces that a worker takes runs, and lists the confinement that this system
@@ -50,6 +55,13 @@ type run struct {
 	Number uint64
 	Name   string // of the input, in reports and errors
 	Job    job.Job
+	Forget forget `json:",omitzero"` // before the job
+}
+
+// forget names the build IDs whose files a worker looks for anew.
+type forget struct {
+	IDs [][]byte `json:",omitempty"`
+	All bool     `json:",omitempty"` // whatever it remembers
 }
 
 // fetch asks for a file that a worker may not look for itself.
@@ -64,6 +76,8 @@ type fetched struct {
 	Number uint64
 	Path   string // "": the file was not found
 	Tried  []object.Attempt
+
+	file *os.File // nil: the path can be opened
 }
 
 // question is a question to the caller of the run.
@@ -78,6 +92,23 @@ type answer struct {
 	Proto   []byte // a servicepb.Answer
 	Path    string // of the requested file
 	Failure string // why there is no answer; "": it was answered
+
+	file *os.File // nil: the path can be opened
+}
+
+// unpackRequest asks for a file to unpack into. Its bytes go through a pipe, each piece behind a head: see unpackedFile.
+type unpackRequest struct {
+	Begin uint64 // the question, which is answered at once
+	End   uint64 // the question that is answered when all has come
+}
+
+// unpacked answers one of the questions of an unpackRequest.
+type unpacked struct {
+	Number  uint64
+	Free    int64  // to the first: free bytes of the disk; -1: they are not known
+	Failure string // why there is no file; "": it is there
+
+	file *os.File
 }
 
 // done ends a run.

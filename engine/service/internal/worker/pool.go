@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -24,12 +25,13 @@ import (
 type Options struct {
 	Self    string   // this executable
 	Dir     string   // the pool's folder, in which each worker has one
+	Spool   string   // the folder of files that workers unpack into
 	Read    []string // files and folder trees that workers may read
+	Open    []string // folder trees of which they may read files, and not list them
 	Execute []string // vendors' plugins
 	Setup   Setup
 	Count   int           // of workers at most, and so of requests that run at once
 	Time    time.Duration // of a request at most
-	MaxFile uint64        // bytes of an unpacked target at most
 	// MaxAnswer bounds the bytes of an answer.
 	MaxAnswer int64
 	// Recycle bounds the bytes of memory of a worker after a request; a larger worker is
@@ -74,7 +76,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	live   map[*process]bool
-	idle   []*process // the last one was used last: its caches are the best
+	idle   []*process // of callers, the last one was used last
 	closed bool
 }
 
@@ -115,7 +117,11 @@ type Request struct {
 	Input  *os.File // a regular file, which is read from its beginning
 	Name   string   // of the input, in reports and errors
 	Output Output
-	Asker  Asker // answers the job's questions; nil: it may ask none
+	Asker  Asker  // answers the job's questions; nil: it may ask none
+	Caller string // whose request it is: no other one's is done by the same worker
+	// Remote is asked for files, instead of that of the pool; nil: that is.
+	Remote object.Remote
+	Space  Space // for what the input unpacks to
 }
 
 // Do has a worker do a job. It waits for a worker as long as ctx allows. The error is a
@@ -128,21 +134,32 @@ func (p *Pool) Do(ctx context.Context, r *Request) (job.Outcome, error) {
 		return job.Outcome{}, &Failure{Canceled, ctx.Err().Error()}
 	}
 	for try := 1; ; try++ {
-		w, err := p.take(ctx)
+		w, err := p.take(ctx, r.Caller)
 		if err != nil {
 			return job.Outcome{}, err
 		}
-		if r.Asker != nil {
-			w.asker.Store(&r.Asker)
-		}
-		o, f := p.do(ctx, w, r)
-		if f == nil {
-			return o, nil
+		o, f, err := p.unpacking(ctx, w, r)
+		if f == nil || err != nil {
+			return o, err
 		}
 		if f.Kind != Crashed || !isEnded(w) || !w.isKilled() || try == maxTries || ctx.Err() != nil || !r.Output.Restart() {
 			return o, f
 		}
 	}
+}
+
+// unpacking is do, with files that the worker unpacks into. err is why bytes of them were refused.
+func (p *Pool) unpacking(ctx context.Context, w *process, r *Request) (o job.Outcome, f *Failure, err error) {
+	files := &runFiles{dir: p.Spool, most: int64(min(p.Setup.MaxUnpacked, math.MaxInt64)), space: r.Space} //nolint:gosec // bounded
+	w.files.Store(files)
+	if r.Asker != nil {
+		w.asker.Store(&r.Asker)
+	}
+	if r.Remote != nil {
+		w.remote.Store(&r.Remote)
+	}
+	o, f = p.do(ctx, w, r)
+	return o, f, files.end()
 }
 
 func isEnded(w *process) bool {
@@ -154,27 +171,19 @@ func isEnded(w *process) bool {
 	}
 }
 
-// take takes an idle worker, or starts one.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+// take takes a worker that is idle and has done requests of the caller alone, or starts one.
+func (p *Pool) take(ctx context.Context, caller string) (*process, error) {
 	request := ""
 	if p.RequestOf != nil {
 		request = p.RequestOf(ctx)
 	}
-	p.mu.Lock()
-	for n := len(p.idle) - 1; n >= 0; n-- {
-		w := p.idle[n]
-		p.idle = p.idle[:n]
-		if !isEnded(w) {
-			p.mu.Unlock()
-			w.request = request
-			return w, nil
-		}
-		p.tell(w, Died, w.died().Error())
+	w, err := p.takeIdle(caller)
+	if err != nil {
+		return nil, err
 	}
-	closed := p.closed
-	p.mu.Unlock()
-	if closed {
-		return nil, errors.New("the server ends")
+	if w != nil {
+		w.request = request
+		return w, nil
 	}
 	w, missing, err := p.start()
 	for try := 1; errors.Is(err, errKilled) && try < maxTries; try++ {
@@ -183,11 +192,33 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.request = request
+	w.request, w.caller = request, caller
 	if p.Watch != nil {
 		p.Watch(Event{Kind: Started, Process: w.command.Process.Pid, Request: request, Missing: missing})
 	}
 	return w, nil
+}
+
+// takeIdle takes the caller's idle worker that was used last; nil: it has none.
+func (p *Pool) takeIdle(caller string) (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the server ends")
+	}
+	p.idle = slices.DeleteFunc(p.idle, func(w *process) bool {
+		if isEnded(w) {
+			p.tell(w, Died, w.died().Error())
+		}
+		return isEnded(w)
+	})
+	for n, w := range slices.Backward(p.idle) {
+		if w.caller == caller {
+			p.idle = slices.Delete(p.idle, n, n+1)
+			return w, nil
+		}
+	}
+	return nil, nil
 }
 
 // tell reports the end of a worker to Watch.
@@ -197,12 +228,13 @@ func (p *Pool) tell(w *process, kind EventKind, reason string) {
 	}
 }
 
-// release keeps a worker for the next request, unless it has become too large.
+// release keeps a worker for the next request of its caller, unless it has become too large.
 func (p *Pool) release(w *process) {
-	w.asker.Store(nil)
-	if used := plugin.ResidentMemory(w.command.Process.Pid); used > p.Recycle {
+	w.endRun()
+	w.memory = plugin.ResidentMemory(w.command.Process.Pid)
+	if w.memory > p.Recycle {
 		w.kill()
-		p.tell(w, Replaced, fmt.Sprintf("it has %d MiB after a request, expected at most %d MiB", used>>20, p.Recycle>>20))
+		p.tell(w, Replaced, fmt.Sprintf("it has %d MiB after a request, expected at most %d MiB", w.memory>>20, p.Recycle>>20))
 		return
 	}
 	p.mu.Lock()
@@ -213,6 +245,28 @@ func (p *Pool) release(w *process) {
 	}
 	w.request = ""
 	p.idle = append(p.idle, w)
+	p.trim()
+}
+
+// idlePerPlace is how many idle workers a pool keeps for each request that runs at once, so that
+// callers who ask in turns find theirs warm.
+const idlePerPlace = 8
+
+// trim ends the idle workers that were used longest ago, until the others are few and small enough. The caller holds mu.
+func (p *Pool) trim() {
+	most := p.Recycle * uint64(p.Count) //nolint:gosec // positive
+	keep, used := len(p.idle), uint64(0)
+	for keep > 0 && len(p.idle)-keep < idlePerPlace*p.Count {
+		if used += p.idle[keep-1].memory; used > most {
+			break
+		}
+		keep--
+	}
+	for _, w := range p.idle[:keep] {
+		w.kill()
+		p.tell(w, Replaced, "others are idle, too, and were used later")
+	}
+	p.idle = slices.Delete(p.idle, 0, keep)
 }
 
 // cancelGrace is the time for a worker to end a canceled request, before the worker is
@@ -285,7 +339,7 @@ func (p *Pool) begin(w *process, r *Request) (number uint64, copied func() error
 	}
 	w.number++
 	w.fetches.Store(0)
-	err = w.conn.send(toWorker{Run: &run{w.number, r.Name, *r.Job}}, r.Input, writes)
+	err = w.conn.send(toWorker{Run: &run{w.number, r.Name, *r.Job, w.changes.take()}}, r.Input, writes)
 	_ = writes.Close()
 	if err != nil {
 		_ = reads.Close()
@@ -369,6 +423,16 @@ func (p *Pool) add(w *process) (ok bool) {
 	}
 	p.live[w] = true
 	return true
+}
+
+// Forget has workers look anew for the files of a build ID, from their next requests on: there are
+// others by now.
+func (p *Pool) Forget(id []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.live {
+		w.changes.add(id)
+	}
 }
 
 // remove removes a dead worker.

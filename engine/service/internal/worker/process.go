@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,13 +63,19 @@ type process struct {
 	conn    *conn
 	stderr  head // the beginning of its standard error
 	remotes [2]object.Remote
-	done    chan done             // its answers: of one run at a time
-	ended   chan struct{}         // closed when it is dead, and state is set
-	number  uint64                // of the last run
-	asker   atomic.Pointer[Asker] // of the current run; nil: it asks nothing
-	request string                // the ID of the current one
-	waits   waits                 // for the caller of the run
-	fetches atomic.Int64          // of the run
+	done    chan done                     // its answers: of one run at a time
+	ended   chan struct{}                 // closed when it is dead, and state is set
+	number  uint64                        // of the last run
+	asker   atomic.Pointer[Asker]         // of the current run; nil: it asks nothing
+	request string                        // the ID of the current one
+	remote  atomic.Pointer[object.Remote] // of the current run; nil: the pool's
+	changes changes                       // since the last run
+	waits   waits                         // for the caller of the run
+	fetches atomic.Int64                  // of the run
+	files   atomic.Pointer[runFiles]      // that the run unpacks into; nil: there is no run
+	caller  string                        // whose requests it has done; "": it has done none
+	read    []string                      // folders whose files it may open
+	memory  uint64                        // bytes that it had after its last request
 
 	killing      sync.Once
 	isKilledHere atomic.Bool // by killUnlessEnded
@@ -85,7 +92,7 @@ func (p *Pool) start() (*process, []string, error) {
 		_ = os.Remove(dir)
 		return nil, nil, err
 	}
-	w := &process{remotes: [2]object.Remote{p.Remote, p.Symbols}, done: make(chan done, 1), ended: make(chan struct{}), conn: ours}
+	w := &process{remotes: [2]object.Remote{p.Remote, p.Symbols}, done: make(chan done, 1), ended: make(chan struct{}), conn: ours, read: slices.Concat(p.Read, p.Open)}
 	w.command = exec.Command(p.Self, Args...) //nolint:gosec // this executable
 	w.command.Dir, w.command.ExtraFiles, w.command.Stderr = dir, []*os.File{theirs}, &w.stderr
 	w.command.Env = []string{"TMPDIR=" + dir, "HOME=" + dir}
@@ -134,8 +141,8 @@ func newFolder(parent string) (dir string, err error) {
 
 func (w *process) shakeHands(p *Pool, dir string) (missing []string, err error) {
 	c := confine.Confinement{
-		Read: p.Read, Execute: append([]string{p.Self}, p.Execute...), Write: []string{dir},
-		Memory: p.Setup.Memory, FileSize: p.MaxFile, Files: maxDescriptors,
+		Read: p.Read, Open: p.Open, Execute: append([]string{p.Self}, p.Execute...), Write: []string{dir},
+		Memory: p.Setup.Memory, FileSize: 0, Files: maxDescriptors,
 	}
 	if err := errors.Join(w.conn.send(toWorker{Confine: &c}), w.conn.send(toWorker{Setup: &p.Setup})); err != nil {
 		return nil, err
@@ -159,7 +166,7 @@ func (w *process) listen() {
 	for {
 		var m fromWorker
 		files, err := w.conn.receive(&m)
-		closeAll(files)
+		closeAll(files) // none is expected
 		if err != nil {
 			w.kill()
 			return
@@ -174,6 +181,10 @@ func (w *process) listen() {
 			go w.fetch(m.Fetch)
 		case m.Ask != nil:
 			go w.answer(m.Ask)
+		case m.Unpack != nil:
+			go w.unpack(m.Unpack)
+		case m.Drop != 0:
+			w.files.Load().drop(m.Drop)
 		}
 	}
 }
@@ -185,17 +196,39 @@ func (w *process) fetch(f *fetch) {
 	if f.IsSymbols {
 		which = 1
 	}
-	switch r := w.remotes[which]; {
+	r := w.remotes[which]
+	if own := w.remote.Load(); own != nil && !f.IsSymbols {
+		r = *own
+	}
+	switch {
 	case w.fetches.Add(1) > maxFetches:
 		answer.Tried = []object.Attempt{{Reason: fmt.Sprintf("not asked for: %d files were asked for already", maxFetches), Kind: object.Unreadable}}
 	case r != nil:
 		answer.Path, answer.Tried = r.Fetch(f.File)
 	}
-	if w.conn.send(toWorker{Fetched: &answer}) != nil {
+	handed, err := w.handed(answer.Path)
+	if err != nil {
+		answer.Path, answer.Tried = "", append(answer.Tried, object.Attempt{Path: "the server", Reason: err.Error(), Kind: object.Unreadable})
+	}
+	defer closeAll(handed)
+	if w.conn.send(toWorker{Fetched: &answer}, handed...) != nil {
 		// The reasons may be too long for a message.
 		answer.Tried = nil
-		_ = w.conn.send(toWorker{Fetched: &answer})
+		_ = w.conn.send(toWorker{Fetched: &answer}, handed...)
 	}
+}
+
+// handed opens the file of a path for the worker, if it cannot open it by itself: a file that a caller sent. None is
+// returned for the path "".
+func (w *process) handed(path string) ([]*os.File, error) {
+	if path == "" || slices.ContainsFunc(w.read, func(dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }) {
+		return nil, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return []*os.File{f}, nil
 }
 
 // maxFetches bounds the files that a request looks for: a hostile file may name any number.
@@ -212,8 +245,22 @@ func (w *process) answer(q *question) {
 			a.Failure = err.Error()
 		}
 	}
-	if w.conn.send(toWorker{Answer: &a}) != nil {
+	handed, err := w.handed(a.Path)
+	if err != nil {
+		a.Path, a.Failure = "", err.Error()
+	}
+	defer closeAll(handed)
+	if w.conn.send(toWorker{Answer: &a}, handed...) != nil {
 		_ = w.conn.send(toWorker{Answer: &answer{Number: q.Number, Failure: "the answer is too long"}})
+	}
+}
+
+// endRun ends a run: no question of it is answered, and no file is made for it, any more.
+func (w *process) endRun() {
+	w.asker.Store(nil)
+	w.remote.Store(nil)
+	if files := w.files.Swap(nil); files != nil {
+		_ = files.end() // Do returns its error
 	}
 }
 
