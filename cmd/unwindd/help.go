@@ -26,7 +26,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash fail-if-differ signature
 		functions event focus callers http annotate gpu pid pids collect duration
 		files expr var arch runtime request reg mem hex as wait group
-		listen queue workers check cancel state
+		listen otlp-listen otlp-to queue workers check cancel state
 		format output color verbose help version`},
 	{"What is printed", `globals registers code depth elements raw no-inlines no-fold max-frames max-stack
 		signature-version mark-guesses disassembler
@@ -60,7 +60,7 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 	cmd.InitDefaultHelpFlag()
 	left := map[string]*pflag.Flag{}
 	note := func(f *pflag.Flag) {
-		if !f.Hidden && (f.Name != "server" || cmd.Name() == "stack" || !cmd.HasParent()) {
+		if !f.Hidden && (f.Name != "server" || slices.Contains(serverCommands, cmd.Name()) || !cmd.HasParent()) {
 			left[f.Name] = f
 		}
 	}

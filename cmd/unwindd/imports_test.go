@@ -96,6 +96,7 @@ var floors = []string{
 	"engine/internal/debuginfod", // files of other machines
 	"engine/internal/download",   // how they come from servers
 	"engine/internal/otlpexport", // sends profiles to collectors
+	"engine/internal/otlpjson",   // reads their JSON
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
 	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects

@@ -158,10 +158,17 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 		}
 	}
 	<-a.done
+	return send(&pb.Report{Part: &pb.Report_End{End: a.end()}})
+}
+
+// end returns what is said of a report that is whole.
+func (a *answer) end() *pb.ReportEnd {
 	f := &a.facts
-	return send(&pb.Report{Part: &pb.Report_End{End: &pb.ReportEnd{
-		Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems,
-	}}})
+	end := &pb.ReportEnd{Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems}
+	if s := a.snapshot; s != nil {
+		end.Frames, end.Modules, end.Memory = uint64(max(s.Frames, 0)), uint64(max(s.Modules, 0)), uint64(max(s.Memory, 0))
+	}
+	return end
 }
 
 // Stack implements servicepb.UnwinddServer.

@@ -33,6 +33,9 @@ type metrics struct {
 	plugins     *prometheus.CounterVec
 	handed      *prometheus.CounterVec // of a server with a fleet, like shares
 	shares      *prometheus.CounterVec
+	profiles    *prometheus.CounterVec // of a server with a collector, like passing
+	naming      *prometheus.CounterVec // frames
+	passing     *prometheus.HistogramVec
 	provided    *prometheus.CounterVec
 	callers     callerFigures
 }
@@ -82,6 +85,14 @@ func newMetrics(s *Server) *metrics {
 			}
 			return 0
 		})
+	}
+	if s.relay != nil {
+		m.profiles = counter("otlp_profiles_total", "Profiles that a collector has taken, by whether a worker has looked for names, or why they went without.", "names")
+		m.naming = counter("otlp_frames_total", "Frames of profiles that a collector has taken: those that had names, those that were named, and those without, by why.", "names")
+		m.passing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "unwindd", Name: "otlp_forward_seconds", Help: "How long the collector took for requests with profiles, with the pauses between attempts.", Buckets: durations,
+		}, []string{"outcome"})
+		m.registry.MustRegister(m.passing)
 	}
 	m.downloads("debuginfod", s.Remote)
 	m.downloads("symbols", s.Symbols)
@@ -181,6 +192,24 @@ func (m *metrics) gave(kind object.RemoteKind, place string) {
 // handedOver counts a request for which there was no place; shared counts a file for the queue.
 func (m *metrics) handedOver(outcome string) { m.handed.WithLabelValues(outcome).Inc() }
 func (m *metrics) shared(result string)      { m.shares.WithLabelValues(result).Inc() }
+
+// passedOn counts profiles that the collector has taken; forwarded counts a request that was sent to it.
+func (m *metrics) passedOn(names string, profiles int) {
+	m.profiles.WithLabelValues(names).Add(float64(profiles))
+}
+
+// named counts the frames of a profile that was passed on with names.
+func (m *metrics) named(n *job.Named) {
+	m.naming.WithLabelValues("had").Add(float64(n.Had))
+	m.naming.WithLabelValues("named").Add(float64(n.Found))
+	for kind, frames := range n.Without {
+		m.naming.WithLabelValues(kind).Add(float64(frames))
+	}
+}
+
+func (m *metrics) forwarded(outcome string, took time.Duration) {
+	m.passing.WithLabelValues(outcome).Observe(took.Seconds())
+}
 
 // downloads counts a client's look-ups: those that its cache answered, and those for which
 // servers were asked.

@@ -4,7 +4,7 @@ package service
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -17,11 +17,13 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // problem is the reason why a request is not answered: problem details in HTTP (RFC 9457),
@@ -69,6 +71,8 @@ var (
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
 	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
 	noRoom       = &problemKind{"no-room", "The server's disk is full", 507, codes.ResourceExhausted, "There is no room for what was sent, or for the report. That changes, when other requests end or somebody makes room: Retry-After says when to come again."}
+	notTaken     = &problemKind{"not-taken", "The collector does not take it now", 503, codes.Unavailable, "Profiles are passed on to a collector, which does not answer, or is overloaded. Retry-After says when to send them again."}
+	loop         = &problemKind{"loop", "It came through here before", 421, codes.FailedPrecondition, "The collector to which this server passes profiles on sends them back to it."}
 	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away, or somebody canceled the job at the fleet that it was handed to."}
 	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
 )
@@ -77,7 +81,8 @@ var (
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
-		badRequest, unauthorized, forbidden, notFound, unwanted, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, unreached, ending, timedOut, longAnswer, noRoom, canceled, failed,
+		badRequest, unauthorized, forbidden, notFound, unwanted, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, unreached, ending, timedOut, longAnswer, noRoom, notTaken, loop,
+		canceled, failed,
 	} {
 		kinds[k.name] = k
 	}
@@ -173,22 +178,29 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("WWW-Authenticate", `Bearer realm="unwindd"`)
 	}
 	w.WriteHeader(p.Status)
-	b, err := json.Marshal(p)
-	if err == nil {
-		_, _ = w.Write(append(b, '\n')) // the caller may be gone
+	if b, err := escape.AppendJSON(nil, p, ""); err == nil {
+		_, _ = w.Write(b) // the caller may be gone
 	}
 }
 
 // answer answers a request, which may be a call of gRPC, by the problem.
 func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
-	if !isCall(r) {
+	if isCall(r) {
+		p.writeCall(w)
+	} else {
 		p.write(w)
-		return
 	}
+}
+
+// writeCall answers a call of gRPC by the problem.
+func (p *problem) writeCall(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", callType)
 	h.Set("Grpc-Status", strconv.Itoa(int(p.code)))
 	h.Set("Grpc-Message", url.PathEscape(p.Detail))
+	if details, err := proto.Marshal(p.GRPCStatus().Proto()); err == nil {
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details)) // when to come again
+	}
 	w.WriteHeader(http.StatusOK)
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/internal/buildids"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
@@ -90,7 +91,9 @@ type Options struct {
 	Log             hclog.Logger
 	// Queue is the queue of a fleet, which does the stacks, profiles and snapshots for which
 	// there is no place; nil: their callers are told to come again. It need not answer yet.
-	Queue     *fleet.Options
+	Queue *fleet.Options
+	// Collector gets the profiles of ServeProfiles; it is connected. nil: there are none.
+	Collector *report.Collector
 	queueLost time.Duration // how long to wait for a queue that has stopped answering; 0: usualLost
 	// Traces, where it is not nil, gets spans of requests.
 	Traces trace.TracerProvider
@@ -110,6 +113,7 @@ type Server struct {
 	checks      *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
 	offload     *offload     // nil: there is no fleet
 	differing   differing
+	relay       *relay // nil: there is no collector
 	metrics     *metrics
 	grpc        *grpc.Server
 	tracer      trace.Tracer
@@ -176,6 +180,9 @@ func New(o Options) (*Server, error) {
 	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
+	if o.Collector != nil {
+		s.relay = newRelay(s, o.Collector)
+	}
 	s.metrics = newMetrics(s)
 	workerOptions := worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
@@ -255,8 +262,11 @@ func (s *Server) watch(e worker.Event) {
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // the identity of a file
-	done   chan struct{} // closed when no more comes
+	object *job.Object // the identity of a file
+	named  job.Named   // frames of a profile
+	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	snapshot *job.SnapshotCounts
+	done     chan struct{} // closed when no more comes
 }
 
 // beginOn is begin for work on a file that was sent.
@@ -278,6 +288,11 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 	if err != nil {
 		return nil, err
 	}
+	return s.run(ctx, r, work)
+}
+
+// run has a worker do a job of a request that has a place, which it gives back.
+func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	return s.answer(r, func(a *answer) error {
 		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
@@ -289,7 +304,7 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
 			s.metrics.worked(r, time.Since(began))
-			a.facts, a.object = factsOf(&o), o.Object
+			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err

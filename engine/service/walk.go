@@ -3,11 +3,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,6 +90,7 @@ type walk struct {
 	late    *time.Timer // ends the walk; nil before the first question
 	waiting map[uint64]*pending
 	files   []*walkFile
+	partial map[uint32]*walkFile // by module: code objects of which a part came
 }
 
 // pending is a question that the caller has to answer.
@@ -100,12 +103,60 @@ type pending struct {
 // walkFile is a file of a module that the caller sent.
 type walkFile struct {
 	*objects.Part
-	size    int64
-	buildID []byte // claimed by the worker's question; none: the file is not stored
+	size    int64            // bytes that came
+	buildID []byte           // claimed by the worker's question; none: the file is not stored
+	whole   uint64           // the size that the file is said to have
+	next    int64            // where the next part goes of a file that comes whole
+	there   []*pb.FileExtent // of a file of which parts came; none: all of it is there
+}
+
+// write writes a part of the file.
+func (f *walkFile) write(a *pb.FileAnswer) error {
+	data := a.GetData()
+	if !a.GetPlaced() {
+		_, err := f.WriteAt(data, f.next)
+		f.next += int64(len(data))
+		return err
+	}
+	size := uint64(len(data))
+	if a.GetOffset() > f.whole || size > f.whole-a.GetOffset() {
+		return badRequest.new(fmt.Sprintf("%d bytes at offset %d of a file of %d bytes", size, a.GetOffset(), f.whole))
+	}
+	if n := len(f.there); n > 0 && f.there[n-1].Offset+f.there[n-1].Size == a.GetOffset() {
+		f.there[n-1].Size += size
+	} else if f.there = append(f.there, &pb.FileExtent{Offset: a.GetOffset(), Size: size}); n >= maxExtents {
+		return badRequest.new(fmt.Sprintf("a file in more than %d parts", maxExtents))
+	}
+	_, err := f.WriteAt(data, int64(a.GetOffset())) //nolint:gosec // below its size
+	return err
+}
+
+// joinedExtents sorts extents, and joins those that follow one another.
+func joinedExtents(list []*pb.FileExtent) (out []*pb.FileExtent) {
+	slices.SortFunc(list, func(a, b *pb.FileExtent) int { return cmp.Compare(a.GetOffset(), b.GetOffset()) })
+	for _, e := range list {
+		if n := len(out); n > 0 && out[n-1].Offset+out[n-1].Size >= e.Offset {
+			out[n-1].Size = max(out[n-1].Size, e.Offset+e.Size-out[n-1].Offset)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// maxExtents bounds the parts of a file that do not follow one another.
+const maxExtents = 1 << 12
+
+// begin makes the file as long as it is said to be: what is not there of it takes no disk.
+func (f *walkFile) begin(most int64) error {
+	if f.whole > uint64(most) { //nolint:gosec // positive
+		return &tooLargeError{most}
+	}
+	return f.Truncate(int64(f.whole)) //nolint:gosec // below most
 }
 
 func newWalk(s *Server, req *request, st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) *walk {
-	w := &walk{server: s, req: req, stream: st, places: make(chan struct{}, maxQuestions), waiting: map[uint64]*pending{}}
+	w := &walk{server: s, req: req, stream: st, places: make(chan struct{}, maxQuestions), waiting: map[uint64]*pending{}, partial: map[uint32]*walkFile{}}
 	w.ctx, w.end = context.WithCancelCause(st.Context())
 	return w
 }
@@ -230,7 +281,7 @@ func (w *walk) take(a *pb.Answer) error {
 			return err
 		}
 		q.file.size += size
-		if _, err := q.file.Write(part.File.GetData()); err != nil {
+		if err := q.file.write(part.File); err != nil {
 			return err
 		}
 		if part.File.Data = nil; !part.File.GetEnded() {
@@ -253,7 +304,7 @@ func (w *walk) ask(question []byte) (answer []byte, path string, err error) {
 	if err := proto.Unmarshal(question, q); err != nil {
 		return nil, "", err
 	}
-	if path := w.known(q.GetFile()); path != "" {
+	if path := w.known(q.GetFile()); path != "" && w.partOf(q.GetFile()) == nil {
 		answer, err = proto.Marshal(&pb.Answer{About: &pb.Answer_File{File: &pb.FileAnswer{Ended: true}}})
 		return answer, path, err
 	}
@@ -302,17 +353,15 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 	waits := &pending{done: make(chan struct{})}
 	if about := q.GetFile(); about != nil {
 		var err error
-		if waits.file, err = w.newFile(); err != nil {
+		if waits.file, err = w.fileFor(about); err != nil {
 			return nil, "", err
-		}
-		if k := about.GetKind(); k == pb.FileQuestion_OBJECT || k == pb.FileQuestion_DEBUG {
-			waits.file.buildID = about.GetBuildId()
 		}
 	}
 	w.mu.Lock()
 	if w.ctx.Err() != nil { // w.files are not stored any more
+		isNew := waits.file != nil && !slices.Contains(w.files, waits.file)
 		w.mu.Unlock()
-		if waits.file != nil {
+		if isNew {
 			_ = waits.file.Close()
 			w.server.budget.of(w.req.caller).shut()
 		}
@@ -323,7 +372,7 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 	}
 	q.Number = w.number
 	w.waiting[q.Number] = waits
-	if waits.file != nil {
+	if waits.file != nil && !slices.Contains(w.files, waits.file) {
 		w.files = append(w.files, waits.file)
 	}
 	w.mu.Unlock()
@@ -334,9 +383,64 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 		return nil, "", err
 	}
 	if waits.file != nil && waits.answer.GetFile() != nil {
+		w.fileCame(q.GetFile(), waits)
 		return waits.answer, waits.file.Name(), nil
 	}
 	return waits.answer, "", nil
+}
+
+// partOf returns the file of a module of which a part came; nil: none did.
+func (w *walk) partOf(q *pb.FileQuestion) *walkFile {
+	if q.GetKind() != pb.FileQuestion_OBJECT {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.partial[q.GetModule()]
+}
+
+// fileFor returns the file that the answer to a question goes to: a new one, or the one of which the caller sends
+// more.
+func (w *walk) fileFor(q *pb.FileQuestion) (*walkFile, error) {
+	f := w.partOf(q)
+	isObject := q.GetKind() == pb.FileQuestion_OBJECT
+	if f == nil {
+		var err error
+		if f, err = w.newFile(); err != nil {
+			return nil, err
+		}
+		if q.GetOutline() && isObject {
+			f.whole = q.GetSize()
+			if err := f.begin(w.server.now().Body); err != nil {
+				w.server.budget.of(w.req.caller).shut()
+				return nil, errors.Join(err, f.Close())
+			}
+		}
+	}
+	if isObject || q.GetKind() == pb.FileQuestion_DEBUG {
+		f.buildID = q.GetBuildId()
+	}
+	f.next = 0
+	return f, nil
+}
+
+// fileCame tells a worker what it has of a file that came, or of which more came.
+func (w *walk) fileCame(q *pb.FileQuestion, p *pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := p.file
+	f.there = joinedExtents(f.there)
+	if f.next > 0 || len(f.there) == 1 && f.there[0].Offset == 0 && f.there[0].Size == f.whole { // all of it came
+		f.there = nil
+	}
+	if len(f.there) == 0 {
+		if w.partial[q.GetModule()] == f {
+			delete(w.partial, q.GetModule())
+		}
+		return
+	}
+	w.partial[q.GetModule()] = f
+	p.answer.GetFile().There = f.there
 }
 
 // newFile begins a file that the caller sends.
@@ -406,7 +510,7 @@ func (w *walk) keep(req *request) {
 	files := w.files
 	w.mu.Unlock()
 	for _, f := range files {
-		if len(f.buildID) == 0 {
+		if len(f.buildID) == 0 || len(f.there) > 0 { // a part of a file is not kept
 			continue
 		}
 		if _, _, err := w.server.keepPart(ctx, req, sentObject{name: unnamedObject, id: f.buildID}, f.Part); err != nil {

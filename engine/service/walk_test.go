@@ -92,7 +92,7 @@ func (w *walker) wantStatus(code codes.Code, words string, answer func(q *pb.Que
 
 func headOf(t *testing.T, own *engine.Target) (*pb.WalkOptions, []byte) {
 	t.Helper()
-	head, err := remote.HeadOf(own).Encode()
+	head, err := remote.HeadOf(own, own.Labels(nil)).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

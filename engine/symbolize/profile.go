@@ -43,9 +43,22 @@ type NamedProfile struct {
 	HadNames int // frames that had names, which are left as they are
 	Named    int // frames with names from files
 	Unnamed  int // frames that still have none
+	// Reasons counts those by the kinds of reasons below.
+	Reasons map[string]int
 	// Problems tell why frames have no names, a sentence for each reason and mapping, the most frames first.
 	Problems []string
 }
+
+// The kinds of reasons for which frames have no names.
+const (
+	UnnamedRuntime    = "runtime"     // a language runtime runs them
+	UnnamedNoMapping  = "no-mapping"  // they are in no mapping
+	UnnamedNoID       = "no-build-id" // their mapping has no build ID
+	UnnamedNoFile     = "no-file"     // there is no file of that build ID, or it is damaged
+	UnnamedNoPlace    = "no-place"    // it is not known where in their file they are
+	UnnamedNoFunction = "no-function" // no function is there
+	UnnamedNoRoom     = "no-room"     // the answer would be too large
+)
 
 // Profile writes a profile, with functions, lines and inlined calls for the frames that have none, in the
 // format that it has. Frames with names, samples and whatever is unknown are written as they are. Each frame
@@ -59,6 +72,7 @@ func (s *Symbolizer) Profile(ctx context.Context, w io.Writer, data []byte, o Pr
 	defer s.profiles.mu.Unlock()
 	s.profiles.clock++
 	n := &profileNamer{s: s, known: &s.profiles, finder: o.Finder, unnamed: map[unnamed]int{}}
+	n.done.Reasons = map[string]int{}
 	err := object.Guard(func() error { return n.write(ctx, w, data, &o) })
 	n.known.shrink()
 	n.count()

@@ -108,29 +108,38 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 	for i := range p.Frames {
 		f := &p.Frames[i]
 		var m *profilenames.Mapping
-		var reason string
+		var kind, reason string
 		switch {
 		case f.Type == profilenames.OtherFrame:
-			reason = "a language runtime runs them, and their names are in no file"
+			kind, reason = UnnamedRuntime, "a language runtime runs them, and their names are in no file"
 		case f.Mapping < 0:
-			reason = "they are in no mapping"
+			kind, reason = UnnamedNoMapping, "they are in no mapping"
 		default:
 			m = &p.Mappings[f.Mapping]
 			file := files[f.Mapping]
 			if file == nil || file.problem != "" {
-				reason = problemOf(file)
+				kind, reason = kindOfProblem(m), problemOf(file)
 				break
 			}
+			kind = UnnamedNoPlace
 			places[i].address, reason = file.addressOf(m, f)
 			if reason == "" {
 				places[i].file = file
 			}
 		}
 		if reason != "" {
-			n.leave(m, reason)
+			n.leave(m, kind, reason)
 		}
 	}
 	return places
+}
+
+// kindOfProblem is the kind of reason for which a mapping has no file.
+func kindOfProblem(m *profilenames.Mapping) string {
+	if _, problem := identityOf(m); problem != "" {
+		return UnnamedNoID
+	}
+	return UnnamedNoFile
 }
 
 func problemOf(f *profileFile) string {
@@ -141,13 +150,14 @@ func problemOf(f *profileFile) string {
 }
 
 // leave counts a frame without a name.
-func (n *profileNamer) leave(m *profilenames.Mapping, reason string) {
+func (n *profileNamer) leave(m *profilenames.Mapping, kind, reason string) {
 	mapping := ""
 	if m != nil {
 		mapping = mappingName(m)
 	}
 	n.unnamed[unnamed{mapping, reason}]++
 	n.done.Unnamed++
+	n.done.Reasons[kind]++
 }
 
 // mappingName names a mapping in messages.
@@ -218,7 +228,7 @@ func (n *profileNamer) answer(p *profilenames.Profile, a *profilenames.Answer, p
 		names := &place.file.names
 		known, ok := names.spans[place.address]
 		if !ok || known.count == 0 {
-			n.leave(m, cmp.Or(place.file.failure(), "the file has no function at their addresses"))
+			n.leave(m, UnnamedNoFunction, cmp.Or(place.file.failure(), "the file has no function at their addresses"))
 			continue
 		}
 		if numbers[place.file] == nil {
@@ -235,7 +245,7 @@ func (n *profileNamer) answer(p *profilenames.Profile, a *profilenames.Answer, p
 			})
 		}
 		if !ok || !a.SetLines(i, lines) {
-			n.leave(m, "the answer would be too large: send the profile in parts")
+			n.leave(m, UnnamedNoRoom, "the answer would be too large: send the profile in parts")
 			continue
 		}
 		n.done.Named++

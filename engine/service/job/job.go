@@ -88,7 +88,17 @@ type Outcome struct {
 	Counts   Counts   `json:",omitzero"`
 	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
-	Used     Use      `json:",omitzero"`
+	Named    Named    `json:",omitzero"`  // of SymbolizeProfile
+	// Snapshot has counts of a snapshot.
+	Snapshot *SnapshotCounts `json:",omitempty"`
+	Used     Use             `json:",omitzero"`
+}
+
+// Named counts the frames of a profile.
+type Named struct {
+	Had     int            `json:",omitempty"` // frames that had names
+	Found   int            `json:",omitempty"` // frames with names from files
+	Without map[string]int `json:",omitempty"` // frames without names, by kinds of symbolize.NamedProfile
 }
 
 // Tools are the engine and the caches with which jobs are done. They are kept from one job to

@@ -32,5 +32,6 @@ func (s *SymbolizeProfile) run(ctx context.Context, r *Request) (o Outcome, err 
 		Format: profileFormats[s.Format], Finder: r.Tools.Engine.Finder(""), MaxUnpacked: r.Tools.Options.MaxUnpacked,
 	})
 	o.Problems = named.Problems
+	o.Named = Named{Had: named.HadNames, Found: named.Named, Without: named.Reasons}
 	return o, err
 }

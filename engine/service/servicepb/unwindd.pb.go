@@ -138,7 +138,7 @@ func (x MemoryAnswer_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryAnswer_Kind.Descriptor instead.
 func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{11, 0}
+	return file_unwindd_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // StackOptions are the flags of `unwindd stack`.
@@ -439,7 +439,8 @@ func (*StackRequest_Options) isStackRequest_Part() {}
 
 func (*StackRequest_Data) isStackRequest_Part() {}
 
-// WalkOptions say what is written of a target, and how long its head is.
+// WalkOptions say what is written of a target, and how long its head is: its stacks, or what one of
+// snapshot and compare asks for.
 type WalkOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -448,6 +449,9 @@ type WalkOptions struct {
 	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
 	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
 	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
+	Snapshot      *SnapshotOptions       `protobuf:"bytes,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                     // the report is a snapshot
+	AnyFile       bool                   `protobuf:"varint,8,opt,name=any_file,json=anyFile,proto3" json:"any_file,omitempty"`       // a snapshot has files, and memory of them, whose build IDs the target does not state
+	Compare       *CompareOptions        `protobuf:"bytes,9,opt,name=compare,proto3" json:"compare,omitempty"`                       // the report is a part of a comparison
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +526,27 @@ func (x *WalkOptions) GetMostBytes() uint32 {
 		return x.MostBytes
 	}
 	return 0
+}
+
+func (x *WalkOptions) GetSnapshot() *SnapshotOptions {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+func (x *WalkOptions) GetAnyFile() bool {
+	if x != nil {
+		return x.AnyFile
+	}
+	return false
+}
+
+func (x *WalkOptions) GetCompare() *CompareOptions {
+	if x != nil {
+		return x.Compare
+	}
+	return nil
 }
 
 // WalkRequest has the options first, then the head in parts, and then answers. The head is
@@ -935,6 +960,7 @@ type MappingQuestion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       uint64                 `protobuf:"varint,1,opt,name=address,proto3" json:"address,omitempty"`
 	Around        bool                   `protobuf:"varint,2,opt,name=around,proto3" json:"around,omitempty"`
+	File          bool                   `protobuf:"varint,3,opt,name=file,proto3" json:"file,omitempty"` // which module's file has the memory from the address on, where the target lacks it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +1005,13 @@ func (x *MappingQuestion) GetAddress() uint64 {
 func (x *MappingQuestion) GetAround() bool {
 	if x != nil {
 		return x.Around
+	}
+	return false
+}
+
+func (x *MappingQuestion) GetFile() bool {
+	if x != nil {
+		return x.File
 	}
 	return false
 }
@@ -1031,12 +1064,16 @@ func (x *DebugQuestion) GetModule() uint32 {
 // FileQuestion asks for a file of a module. No path is asked for: which file it is, the
 // caller finds by its own options.
 type FileQuestion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          FileQuestion_Kind      `protobuf:"varint,1,opt,name=kind,proto3,enum=unwindd.v1.FileQuestion_Kind" json:"kind,omitempty"`
-	Module        uint32                 `protobuf:"varint,2,opt,name=module,proto3" json:"module,omitempty"` // its index
-	Suffix        string                 `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
-	BuildId       []byte                 `protobuf:"bytes,4,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // of the file; empty: it has none, or it is not known
-	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the file in bytes, as it was said before; 0: it was not
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Kind    FileQuestion_Kind      `protobuf:"varint,1,opt,name=kind,proto3,enum=unwindd.v1.FileQuestion_Kind" json:"kind,omitempty"`
+	Module  uint32                 `protobuf:"varint,2,opt,name=module,proto3" json:"module,omitempty"` // its index
+	Suffix  string                 `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	BuildId []byte                 `protobuf:"bytes,4,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // of the file; empty: it has none, or it is not known
+	Size    uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the file in bytes, as it was said before; 0: it was not
+	// Of a code object, only what says what it is and exports: all that the walk needs of modules
+	// in which no PC lies. The caller sends all of a file of which that is much.
+	Outline       bool          `protobuf:"varint,6,opt,name=outline,proto3" json:"outline,omitempty"`
+	Extents       []*FileExtent `protobuf:"bytes,7,rep,name=extents,proto3" json:"extents,omitempty"` // these alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1106,6 +1143,73 @@ func (x *FileQuestion) GetSize() uint64 {
 	return 0
 }
 
+func (x *FileQuestion) GetOutline() bool {
+	if x != nil {
+		return x.Outline
+	}
+	return false
+}
+
+func (x *FileQuestion) GetExtents() []*FileExtent {
+	if x != nil {
+		return x.Extents
+	}
+	return nil
+}
+
+// FileExtent is a range of the bytes of a file.
+type FileExtent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        uint64                 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileExtent) Reset() {
+	*x = FileExtent{}
+	mi := &file_unwindd_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileExtent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileExtent) ProtoMessage() {}
+
+func (x *FileExtent) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileExtent.ProtoReflect.Descriptor instead.
+func (*FileExtent) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FileExtent) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FileExtent) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Answer is that to the question of its number. A file comes in several.
 type Answer struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1124,7 +1228,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1240,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1253,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{10}
+	return file_unwindd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Answer) GetNumber() uint64 {
@@ -1258,7 +1362,7 @@ type MemoryAnswer struct {
 
 func (x *MemoryAnswer) Reset() {
 	*x = MemoryAnswer{}
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1374,7 @@ func (x *MemoryAnswer) String() string {
 func (*MemoryAnswer) ProtoMessage() {}
 
 func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1387,7 @@ func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryAnswer.ProtoReflect.Descriptor instead.
 func (*MemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{11}
+	return file_unwindd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MemoryAnswer) GetAddress() uint64 {
@@ -1321,13 +1425,15 @@ type MappingAnswer struct {
 	Below         *MemoryMapping         `protobuf:"bytes,3,opt,name=below,proto3" json:"below,omitempty"`
 	At            *MemoryMapping         `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
 	Above         *MemoryMapping         `protobuf:"bytes,5,opt,name=above,proto3" json:"above,omitempty"`
+	Module        *uint32                `protobuf:"varint,6,opt,name=module,proto3,oneof" json:"module,omitempty"`               // the index of the module whose file has the memory
+	FromFile      uint64                 `protobuf:"varint,7,opt,name=from_file,json=fromFile,proto3" json:"from_file,omitempty"` // bytes that it has from the address on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MappingAnswer) Reset() {
 	*x = MappingAnswer{}
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1445,7 @@ func (x *MappingAnswer) String() string {
 func (*MappingAnswer) ProtoMessage() {}
 
 func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1458,7 @@ func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MappingAnswer.ProtoReflect.Descriptor instead.
 func (*MappingAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{12}
+	return file_unwindd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MappingAnswer) GetMapped() bool {
@@ -1390,6 +1496,20 @@ func (x *MappingAnswer) GetAbove() *MemoryMapping {
 	return nil
 }
 
+func (x *MappingAnswer) GetModule() uint32 {
+	if x != nil && x.Module != nil {
+		return *x.Module
+	}
+	return 0
+}
+
+func (x *MappingAnswer) GetFromFile() uint64 {
+	if x != nil {
+		return x.FromFile
+	}
+	return 0
+}
+
 type MemoryMapping struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
@@ -1405,7 +1525,7 @@ type MemoryMapping struct {
 
 func (x *MemoryMapping) Reset() {
 	*x = MemoryMapping{}
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1537,7 @@ func (x *MemoryMapping) String() string {
 func (*MemoryMapping) ProtoMessage() {}
 
 func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1550,7 @@ func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryMapping.ProtoReflect.Descriptor instead.
 func (*MemoryMapping) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{13}
+	return file_unwindd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MemoryMapping) GetStart() uint64 {
@@ -1498,7 +1618,7 @@ type DebugAnswer struct {
 
 func (x *DebugAnswer) Reset() {
 	*x = DebugAnswer{}
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1630,7 @@ func (x *DebugAnswer) String() string {
 func (*DebugAnswer) ProtoMessage() {}
 
 func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1643,7 @@ func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugAnswer.ProtoReflect.Descriptor instead.
 func (*DebugAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{14}
+	return file_unwindd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DebugAnswer) GetFound() bool {
@@ -1586,7 +1706,7 @@ type TriedFile struct {
 
 func (x *TriedFile) Reset() {
 	*x = TriedFile{}
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1718,7 @@ func (x *TriedFile) String() string {
 func (*TriedFile) ProtoMessage() {}
 
 func (x *TriedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1731,7 @@ func (x *TriedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriedFile.ProtoReflect.Descriptor instead.
 func (*TriedFile) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{15}
+	return file_unwindd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TriedFile) GetPath() []byte {
@@ -1638,15 +1758,18 @@ func (x *TriedFile) GetKind() uint32 {
 type FileAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"` // this is the last part
-	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`    // of a companion, in what is said of it
+	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`   // this is the last part
+	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`      // of a companion, in what is said of it
+	Placed        bool                   `protobuf:"varint,4,opt,name=placed,proto3" json:"placed,omitempty"` // data belongs at an offset of the file, of which the parts are not all
+	Offset        uint64                 `protobuf:"varint,5,opt,name=offset,proto3" json:"offset,omitempty"`
+	There         []*FileExtent          `protobuf:"bytes,6,rep,name=there,proto3" json:"there,omitempty"` // from a server to its worker: what it has of the file; none: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FileAnswer) Reset() {
 	*x = FileAnswer{}
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1781,7 @@ func (x *FileAnswer) String() string {
 func (*FileAnswer) ProtoMessage() {}
 
 func (x *FileAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1794,7 @@ func (x *FileAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAnswer.ProtoReflect.Descriptor instead.
 func (*FileAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{16}
+	return file_unwindd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FileAnswer) GetData() []byte {
@@ -1691,6 +1814,27 @@ func (x *FileAnswer) GetEnded() bool {
 func (x *FileAnswer) GetName() []byte {
 	if x != nil {
 		return x.Name
+	}
+	return nil
+}
+
+func (x *FileAnswer) GetPlaced() bool {
+	if x != nil {
+		return x.Placed
+	}
+	return false
+}
+
+func (x *FileAnswer) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FileAnswer) GetThere() []*FileExtent {
+	if x != nil {
+		return x.There
 	}
 	return nil
 }
@@ -1722,7 +1866,7 @@ type ProfileOptions struct {
 
 func (x *ProfileOptions) Reset() {
 	*x = ProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1878,7 @@ func (x *ProfileOptions) String() string {
 func (*ProfileOptions) ProtoMessage() {}
 
 func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1891,7 @@ func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileOptions.ProtoReflect.Descriptor instead.
 func (*ProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{17}
+	return file_unwindd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProfileOptions) GetName() string {
@@ -1882,7 +2026,7 @@ type ProfileRequest struct {
 
 func (x *ProfileRequest) Reset() {
 	*x = ProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2038,7 @@ func (x *ProfileRequest) String() string {
 func (*ProfileRequest) ProtoMessage() {}
 
 func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2051,7 @@ func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileRequest.ProtoReflect.Descriptor instead.
 func (*ProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{18}
+	return file_unwindd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProfileRequest) GetPart() isProfileRequest_Part {
@@ -1962,7 +2106,7 @@ type SnapshotOptions struct {
 
 func (x *SnapshotOptions) Reset() {
 	*x = SnapshotOptions{}
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2118,7 @@ func (x *SnapshotOptions) String() string {
 func (*SnapshotOptions) ProtoMessage() {}
 
 func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2131,7 @@ func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOptions.ProtoReflect.Descriptor instead.
 func (*SnapshotOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{19}
+	return file_unwindd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SnapshotOptions) GetName() string {
@@ -2016,7 +2160,7 @@ type CompareOptions struct {
 
 func (x *CompareOptions) Reset() {
 	*x = CompareOptions{}
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2172,7 @@ func (x *CompareOptions) String() string {
 func (*CompareOptions) ProtoMessage() {}
 
 func (x *CompareOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2185,7 @@ func (x *CompareOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareOptions.ProtoReflect.Descriptor instead.
 func (*CompareOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{20}
+	return file_unwindd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompareOptions) GetName() string {
@@ -2078,7 +2222,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2234,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2247,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{21}
+	return file_unwindd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SnapshotRequest) GetPart() isSnapshotRequest_Part {
@@ -2178,7 +2322,7 @@ type EvaluateOptions struct {
 
 func (x *EvaluateOptions) Reset() {
 	*x = EvaluateOptions{}
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2334,7 @@ func (x *EvaluateOptions) String() string {
 func (*EvaluateOptions) ProtoMessage() {}
 
 func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2347,7 @@ func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateOptions.ProtoReflect.Descriptor instead.
 func (*EvaluateOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{22}
+	return file_unwindd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EvaluateOptions) GetName() string {
@@ -2373,7 +2517,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2529,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2542,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{23}
+	return file_unwindd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EvaluateRequest) GetPart() isEvaluateRequest_Part {
@@ -2456,7 +2600,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2612,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2625,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{24}
+	return file_unwindd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Report) GetPart() isReport_Part {
@@ -2532,13 +2676,15 @@ type ReportEnd struct {
 	Stacks        uint64                 `protobuf:"varint,2,opt,name=stacks,proto3" json:"stacks,omitempty"`
 	Frames        uint64                 `protobuf:"varint,3,opt,name=frames,proto3" json:"frames,omitempty"`    // of stacks; inlined calls are not counted
 	Problems      []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"` // of a snapshot: what of the target is not in it
+	Modules       uint64                 `protobuf:"varint,5,opt,name=modules,proto3" json:"modules,omitempty"`  // of a snapshot
+	Memory        uint64                 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`    // bytes of memory of a snapshot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportEnd) Reset() {
 	*x = ReportEnd{}
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2696,7 @@ func (x *ReportEnd) String() string {
 func (*ReportEnd) ProtoMessage() {}
 
 func (x *ReportEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2709,7 @@ func (x *ReportEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportEnd.ProtoReflect.Descriptor instead.
 func (*ReportEnd) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{25}
+	return file_unwindd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportEnd) GetUnwalked() string {
@@ -2594,6 +2740,20 @@ func (x *ReportEnd) GetProblems() []string {
 	return nil
 }
 
+func (x *ReportEnd) GetModules() uint64 {
+	if x != nil {
+		return x.Modules
+	}
+	return 0
+}
+
+func (x *ReportEnd) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
 // SymbolizeRequest is a batch of addresses. The members but addresses count in the first
 // request.
 type SymbolizeRequest struct {
@@ -2608,7 +2768,7 @@ type SymbolizeRequest struct {
 
 func (x *SymbolizeRequest) Reset() {
 	*x = SymbolizeRequest{}
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2780,7 @@ func (x *SymbolizeRequest) String() string {
 func (*SymbolizeRequest) ProtoMessage() {}
 
 func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2793,7 @@ func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{26}
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SymbolizeRequest) GetBuildId() []byte {
@@ -2676,7 +2836,7 @@ type SymbolizeProfileOptions struct {
 
 func (x *SymbolizeProfileOptions) Reset() {
 	*x = SymbolizeProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2848,7 @@ func (x *SymbolizeProfileOptions) String() string {
 func (*SymbolizeProfileOptions) ProtoMessage() {}
 
 func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2861,7 @@ func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileOptions.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SymbolizeProfileOptions) GetFormat() string {
@@ -2724,7 +2884,7 @@ type SymbolizeProfileRequest struct {
 
 func (x *SymbolizeProfileRequest) Reset() {
 	*x = SymbolizeProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2896,7 @@ func (x *SymbolizeProfileRequest) String() string {
 func (*SymbolizeProfileRequest) ProtoMessage() {}
 
 func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2909,7 @@ func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SymbolizeProfileRequest) GetPart() isSymbolizeProfileRequest_Part {
@@ -2803,7 +2963,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +2975,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +2988,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -2850,7 +3010,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3022,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3035,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -2908,7 +3068,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3080,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3093,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -3005,7 +3165,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3177,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3190,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -3083,7 +3243,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3255,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3268,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -3126,7 +3286,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3298,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3311,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 type FindObjectsRequest struct {
@@ -3163,7 +3323,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3175,7 +3335,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3188,7 +3348,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3208,7 +3368,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3380,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3393,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{36}
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3254,7 +3414,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3426,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3439,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{37}
+	return file_unwindd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3338,7 +3498,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xc6\x01\n" +
+	"\x04part\"\xd0\x02\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
@@ -3346,7 +3506,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\twith_path\x18\x04 \x01(\bR\bwithPath\x12\x1b\n" +
 	"\thead_size\x18\x05 \x01(\x04R\bheadSize\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\rR\tmostBytes\"\x8e\x01\n" +
+	"most_bytes\x18\x06 \x01(\rR\tmostBytes\x127\n" +
+	"\bsnapshot\x18\a \x01(\v2\x1b.unwindd.v1.SnapshotOptionsR\bsnapshot\x12\x19\n" +
+	"\bany_file\x18\b \x01(\bR\aanyFile\x124\n" +
+	"\acompare\x18\t \x01(\v2\x1a.unwindd.v1.CompareOptionsR\acompare\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +
@@ -3372,24 +3535,31 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04most\x18\x05 \x01(\rR\x04most\x12\x17\n" +
 	"\x04lane\x18\x06 \x01(\rH\x01R\x04lane\x88\x01\x01B\t\n" +
 	"\a_threadB\a\n" +
-	"\x05_lane\"C\n" +
+	"\x05_lane\"W\n" +
 	"\x0fMappingQuestion\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x16\n" +
-	"\x06around\x18\x02 \x01(\bR\x06around\"'\n" +
+	"\x06around\x18\x02 \x01(\bR\x06around\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\bR\x04file\"'\n" +
 	"\rDebugQuestion\x12\x16\n" +
-	"\x06module\x18\x01 \x01(\rR\x06module\"\xe1\x01\n" +
+	"\x06module\x18\x01 \x01(\rR\x06module\"\xad\x02\n" +
 	"\fFileQuestion\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.unwindd.v1.FileQuestion.KindR\x04kind\x12\x16\n" +
 	"\x06module\x18\x02 \x01(\rR\x06module\x12\x16\n" +
 	"\x06suffix\x18\x03 \x01(\tR\x06suffix\x12\x19\n" +
 	"\bbuild_id\x18\x04 \x01(\fR\abuildId\x12\x12\n" +
-	"\x04size\x18\x05 \x01(\x04R\x04size\"?\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x18\n" +
+	"\aoutline\x18\x06 \x01(\bR\aoutline\x120\n" +
+	"\aextents\x18\a \x03(\v2\x16.unwindd.v1.FileExtentR\aextents\"?\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06OBJECT\x10\x00\x12\t\n" +
 	"\x05DEBUG\x10\x01\x12\r\n" +
 	"\tCOMPANION\x10\x02\x12\x11\n" +
-	"\rSOURCE_MODULE\x10\x03\"\x8f\x02\n" +
+	"\rSOURCE_MODULE\x10\x03\"8\n" +
+	"\n" +
+	"FileExtent\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\"\x8f\x02\n" +
 	"\x06Answer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1a\n" +
 	"\afailure\x18\x02 \x01(\tH\x00R\afailure\x122\n" +
@@ -3409,7 +3579,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06ABSENT\x10\x01\x12\x10\n" +
 	"\fEND_OF_STACK\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"\xd4\x01\n" +
+	"\x06FAILED\x10\x03\"\x99\x02\n" +
 	"\rMappingAnswer\x12\x16\n" +
 	"\x06mapped\x18\x01 \x01(\bR\x06mapped\x12\x1e\n" +
 	"\n" +
@@ -3417,7 +3587,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"executable\x12/\n" +
 	"\x05below\x18\x03 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05below\x12)\n" +
 	"\x02at\x18\x04 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x02at\x12/\n" +
-	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\"\xbb\x01\n" +
+	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\x12\x1b\n" +
+	"\x06module\x18\x06 \x01(\rH\x00R\x06module\x88\x01\x01\x12\x1b\n" +
+	"\tfrom_file\x18\a \x01(\x04R\bfromFileB\t\n" +
+	"\a_module\"\xbb\x01\n" +
 	"\rMemoryMapping\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1a\n" +
@@ -3439,12 +3612,15 @@ const file_unwindd_proto_rawDesc = "" +
 	"\tTriedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\fR\x06reason\x12\x12\n" +
-	"\x04kind\x18\x03 \x01(\rR\x04kind\"J\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"\xa8\x01\n" +
 	"\n" +
 	"FileAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"\xbd\x03\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\x12\x16\n" +
+	"\x06placed\x18\x04 \x01(\bR\x06placed\x12\x16\n" +
+	"\x06offset\x18\x05 \x01(\x04R\x06offset\x12,\n" +
+	"\x05there\x18\x06 \x03(\v2\x16.unwindd.v1.FileExtentR\x05there\"\xbd\x03\n" +
 	"\x0eProfileOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x14\n" +
@@ -3516,12 +3692,14 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06Report\x12\x14\n" +
 	"\x04data\x18\x01 \x01(\fH\x00R\x04data\x12)\n" +
 	"\x03end\x18\x02 \x01(\v2\x15.unwindd.v1.ReportEndH\x00R\x03endB\x06\n" +
-	"\x04part\"s\n" +
+	"\x04part\"\xa5\x01\n" +
 	"\tReportEnd\x12\x1a\n" +
 	"\bunwalked\x18\x01 \x01(\tR\bunwalked\x12\x16\n" +
 	"\x06stacks\x18\x02 \x01(\x04R\x06stacks\x12\x16\n" +
 	"\x06frames\x18\x03 \x01(\x04R\x06frames\x12\x1a\n" +
-	"\bproblems\x18\x04 \x03(\tR\bproblems\"\x84\x01\n" +
+	"\bproblems\x18\x04 \x03(\tR\bproblems\x12\x18\n" +
+	"\amodules\x18\x05 \x01(\x04R\amodules\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\"\x84\x01\n" +
 	"\x10SymbolizeRequest\x12\x19\n" +
 	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12\x1d\n" +
 	"\n" +
@@ -3591,7 +3769,7 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_unwindd_proto_goTypes = []any{
 	(FileQuestion_Kind)(0),          // 0: unwindd.v1.FileQuestion.Kind
 	(MemoryAnswer_Kind)(0),          // 1: unwindd.v1.MemoryAnswer.Kind
@@ -3605,89 +3783,94 @@ var file_unwindd_proto_goTypes = []any{
 	(*MappingQuestion)(nil),         // 9: unwindd.v1.MappingQuestion
 	(*DebugQuestion)(nil),           // 10: unwindd.v1.DebugQuestion
 	(*FileQuestion)(nil),            // 11: unwindd.v1.FileQuestion
-	(*Answer)(nil),                  // 12: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),            // 13: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),           // 14: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),           // 15: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),             // 16: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),               // 17: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),              // 18: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),          // 19: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),          // 20: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),         // 21: unwindd.v1.SnapshotOptions
-	(*CompareOptions)(nil),          // 22: unwindd.v1.CompareOptions
-	(*SnapshotRequest)(nil),         // 23: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),         // 24: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),         // 25: unwindd.v1.EvaluateRequest
-	(*Report)(nil),                  // 26: unwindd.v1.Report
-	(*ReportEnd)(nil),               // 27: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),        // 28: unwindd.v1.SymbolizeRequest
-	(*SymbolizeProfileOptions)(nil), // 29: unwindd.v1.SymbolizeProfileOptions
-	(*SymbolizeProfileRequest)(nil), // 30: unwindd.v1.SymbolizeProfileRequest
-	(*SymbolizeResponse)(nil),       // 31: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),       // 32: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),         // 33: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),        // 34: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),       // 35: unwindd.v1.PutObjectResponse
-	(*ArchitecturesRequest)(nil),    // 36: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),      // 37: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),     // 38: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),             // 39: unwindd.v1.ObjectFiles
+	(*FileExtent)(nil),              // 12: unwindd.v1.FileExtent
+	(*Answer)(nil),                  // 13: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),            // 14: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),           // 15: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),           // 16: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),             // 17: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),               // 18: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),              // 19: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),          // 20: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),          // 21: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),         // 22: unwindd.v1.SnapshotOptions
+	(*CompareOptions)(nil),          // 23: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),         // 24: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),         // 25: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),         // 26: unwindd.v1.EvaluateRequest
+	(*Report)(nil),                  // 27: unwindd.v1.Report
+	(*ReportEnd)(nil),               // 28: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),        // 29: unwindd.v1.SymbolizeRequest
+	(*SymbolizeProfileOptions)(nil), // 30: unwindd.v1.SymbolizeProfileOptions
+	(*SymbolizeProfileRequest)(nil), // 31: unwindd.v1.SymbolizeProfileRequest
+	(*SymbolizeResponse)(nil),       // 32: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),       // 33: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),         // 34: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),        // 35: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),       // 36: unwindd.v1.PutObjectResponse
+	(*ArchitecturesRequest)(nil),    // 37: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),      // 38: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),     // 39: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),             // 40: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
 	2,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
-	4,  // 2: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
-	12, // 3: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
-	7,  // 4: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	27, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
-	8,  // 6: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
-	9,  // 7: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
-	10, // 8: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
-	11, // 9: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
-	0,  // 10: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
-	13, // 11: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
-	14, // 12: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
-	16, // 13: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
-	18, // 14: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
-	1,  // 15: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
-	15, // 16: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
-	15, // 17: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
-	15, // 18: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
-	17, // 19: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
-	19, // 20: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
-	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	24, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	27, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	29, // 24: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
-	32, // 25: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	33, // 26: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	39, // 27: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 28: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 29: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	20, // 30: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	23, // 31: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	25, // 32: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	28, // 33: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	30, // 34: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
-	34, // 35: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	36, // 36: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	37, // 37: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	26, // 38: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 39: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	26, // 40: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	26, // 41: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	26, // 42: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	31, // 43: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	26, // 44: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	35, // 45: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	26, // 46: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	38, // 47: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	38, // [38:48] is the sub-list for method output_type
-	28, // [28:38] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	22, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
+	23, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
+	4,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
+	13, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
+	7,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
+	28, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	8,  // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
+	9,  // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
+	10, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
+	11, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
+	0,  // 12: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
+	12, // 13: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
+	14, // 14: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
+	15, // 15: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
+	17, // 16: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
+	19, // 17: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
+	1,  // 18: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
+	16, // 19: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
+	16, // 20: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
+	16, // 21: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
+	18, // 22: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
+	12, // 23: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
+	20, // 24: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
+	22, // 25: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
+	25, // 26: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	28, // 27: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	30, // 28: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	33, // 29: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	34, // 30: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	40, // 31: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	3,  // 32: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	5,  // 33: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	21, // 34: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	24, // 35: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	26, // 36: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	29, // 37: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	31, // 38: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	35, // 39: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	37, // 40: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	38, // 41: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	27, // 42: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 43: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	27, // 44: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	27, // 45: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	27, // 46: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	32, // 47: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	27, // 48: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	36, // 49: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	27, // 50: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	39, // 51: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	42, // [42:52] is the sub-list for method output_type
+	32, // [32:42] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -3717,35 +3900,36 @@ func file_unwindd_proto_init() {
 		(*Question_File)(nil),
 	}
 	file_unwindd_proto_msgTypes[6].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[10].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[11].OneofWrappers = []any{
 		(*Answer_Failure)(nil),
 		(*Answer_Memory)(nil),
 		(*Answer_Mapping)(nil),
 		(*Answer_Debug)(nil),
 		(*Answer_File)(nil),
 	}
-	file_unwindd_proto_msgTypes[18].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[13].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[19].OneofWrappers = []any{
 		(*ProfileRequest_Options)(nil),
 		(*ProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{
 		(*SnapshotRequest_Options)(nil),
 		(*SnapshotRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
 		(*EvaluateRequest_Options)(nil),
 		(*EvaluateRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[25].OneofWrappers = []any{
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[28].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[29].OneofWrappers = []any{
 		(*SymbolizeProfileRequest_Options)(nil),
 		(*SymbolizeProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[32].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[33].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -3755,7 +3939,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

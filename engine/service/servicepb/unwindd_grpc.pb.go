@@ -55,9 +55,9 @@ const (
 type UnwinddClient interface {
 	// Stack writes the stacks of a core, a minidump or a snapshot.
 	Stack(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StackRequest, Report], error)
-	// Walk writes the stacks of a target that stays with the caller, who sends its head and
-	// then answers questions about it: of memory, of mappings, and of files that are not kept
-	// here. The report comes between the questions.
+	// Walk writes the stacks of a target that stays with the caller, its snapshot, or a part of a
+	// comparison. The caller sends the target's head, and then answers questions about it: of memory,
+	// of mappings, and of files that are not kept here. The report comes between the questions.
 	Walk(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WalkRequest, WalkResponse], error)
 	// Profile writes the profile of a recording of perf.
 	Profile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProfileRequest, Report], error)
@@ -232,9 +232,9 @@ func (c *unwinddClient) FindObjects(ctx context.Context, in *FindObjectsRequest,
 type UnwinddServer interface {
 	// Stack writes the stacks of a core, a minidump or a snapshot.
 	Stack(grpc.BidiStreamingServer[StackRequest, Report]) error
-	// Walk writes the stacks of a target that stays with the caller, who sends its head and
-	// then answers questions about it: of memory, of mappings, and of files that are not kept
-	// here. The report comes between the questions.
+	// Walk writes the stacks of a target that stays with the caller, its snapshot, or a part of a
+	// comparison. The caller sends the target's head, and then answers questions about it: of memory,
+	// of mappings, and of files that are not kept here. The report comes between the questions.
 	Walk(grpc.BidiStreamingServer[WalkRequest, WalkResponse]) error
 	// Profile writes the profile of a recording of perf.
 	Profile(grpc.BidiStreamingServer[ProfileRequest, Report]) error
