@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -339,6 +341,7 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	}
 	d := f.downloads(func(text string) { o.Log.Debug(text) })
 	f.symbolFlags.addTo(&d)
+	d.Debuginfod.Headers, d.Stores.Headers = fromServer(d.Debuginfod.Headers), fromServer(d.Stores.Headers)
 	d.MaxFiles = -1 // workers bound the files of each request
 	r, err := d.Connect()
 	if err != nil {
@@ -350,6 +353,13 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	}
 	o.Caches = append(o.Caches, d.Stores.Cache)
 	return o, r.Close, nil
+}
+
+// fromServer returns headers of requests with the mark of a server's own.
+func fromServer(h http.Header) http.Header {
+	marked := http.Header{"Via": {service.Via}}
+	maps.Copy(marked, h)
+	return marked
 }
 
 // checkLimits refuses invalid limits, and an invalid level of the log.

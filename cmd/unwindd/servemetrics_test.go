@@ -4,12 +4,14 @@ package main
 
 import (
 	"crypto/tls"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -76,4 +78,14 @@ func TestServeReloadsCertificates(t *testing.T) {
 		t.Errorf("the certificate is of %q, expected second, as before", got)
 	}
 	alive(old)
+}
+
+// TestRequestsOfAServerHaveItsMark has headers of a user beside the mark.
+func TestRequestsOfAServerHaveItsMark(t *testing.T) {
+	if h := fromServer(http.Header{"X-Own": {"1"}}); h.Get("Via") != service.Via || h.Get("X-Own") != "1" {
+		t.Error(h)
+	}
+	if h := fromServer(nil); h.Get("Via") != service.Via {
+		t.Error(h)
+	}
 }

@@ -239,6 +239,40 @@ func TestOurOwnStoresReadFromAServer(t *testing.T) {
 	wantProblem(t, answer, text, badRequest, "expected 2 to 64 bytes")
 }
 
+// TestSymbolFilesOfStoresAreGiven has a server ask a store of symbol files, and the reader of stores ask
+// that server.
+func TestSymbolFilesOfStoresAreGiven(t *testing.T) {
+	const id = "D62E0901FCFB9C9860CDDA4DD2CC30A50"
+	text := []byte("MODULE Linux x86_64 " + id + " server\nPUBLIC 1100 0 read_body\n")
+	store := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(store, "server", id), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(store, "server", id, "server.sym"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions(t)
+	from, err := symbolstore.New([]string{store}, download.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Symbols = from
+	s := start(t, o)
+	stores, err := symbolstore.New([]string{s.url}, download.Options{Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stores.Close()
+	path, tried := stores.Fetch(object.RemoteFile{Kind: object.RemoteSymbols, Name: "server", ID: id})
+	if path == "" || !bytes.Equal(file(t, path), text) {
+		t.Errorf("%q, %v", path, tried)
+	}
+	for _, key := range []string{"/server/" + id + "/server", "/other/" + id + "/other.sym", "/server/" + id + "/other", "/server.pdb/" + id + "/server.pdb"} {
+		answer, text := s.ask(t, http.MethodGet, key, nil)
+		wantProblem(t, answer, text, notFound, "nobody here has the file")
+	}
+}
+
 // TestDebuginfodAnswersTheSame asks elfutils' own server and ours, of the same folder, for the same.
 func TestDebuginfodAnswersTheSame(t *testing.T) {
 	oracle.Tools(t, "gcc", "objcopy", "debuginfod")

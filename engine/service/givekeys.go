@@ -37,7 +37,13 @@ func (s *Server) giveByKey(w http.ResponseWriter, r *http.Request, req *request)
 			return s.giveELF(w, r, req, k.kind, text)
 		}
 	}
-	return absent(object.RemoteFile{Name: name, ID: id})
+	f := wantedFile{RemoteFile: object.RemoteFile{Kind: object.RemoteCode, Name: name, ID: id}}
+	if strings.EqualFold(leaf, object.SymbolFileName(name)) {
+		f.Kind = object.RemoteSymbols
+	} else if !strings.EqualFold(leaf, name) {
+		return absent(f.RemoteFile)
+	}
+	return s.giveFile(w, r, req, &f)
 }
 
 // giveELF answers with a file of ELF by the build ID in a key.
