@@ -235,8 +235,10 @@ type answer struct {
 	facts  fleet.Facts
 	object *job.Object // the identity of a file
 	named  job.Named   // frames of a profile
-	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	// snapshot has the counts of a snapshot, and profile what is said of a profile; nil: it is none, or was made
+	// elsewhere.
 	snapshot *job.SnapshotCounts
+	profile  *job.ProfileFacts
 	done     chan struct{} // closed when no more comes
 }
 
@@ -270,7 +272,7 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 			own := s.budget.of(r.caller)
 			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
+			a.facts, a.object, a.named, a.snapshot, a.profile = factsOf(&o), o.Object, o.Named, o.Snapshot, o.Profile
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err
