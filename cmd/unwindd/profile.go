@@ -19,8 +19,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -45,7 +45,7 @@ type profileFlags struct {
 	recordFlags
 	// isDefault: no recording was named.
 	isDefault bool
-	sections  []*pb.ReportSection // of what a server made: the events
+	sections  []*service.ReportSection // of what a server made: the events
 }
 
 func newProfile(g *globals) *cobra.Command {

@@ -16,7 +16,6 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // This file has a server make the profile. The recording, and files beside it, go there; of the files of its
@@ -67,7 +66,7 @@ func (f *profileFlags) secondFiles() (list []service.SecondFile) {
 func (f *profileFlags) profileElsewhere(ctx context.Context, c *service.Client, e *engine.Engine, source *recording) error {
 	r := &service.Recorded{
 		Path: source.path, Name: source.path, Roots: f.roots, Second: f.secondFiles(),
-		Options: &pb.RecordedOptions{
+		Options: &service.RecordedOptions{
 			Profile: f.job.ProfileOptions, JoinWindow: uint64(max(f.window, 0)), ColoredSummary: f.colors(os.Stderr), Problems: source.problems, //nolint:gosec // not negative
 			EveryEvent: f.format == "folded" && f.output != "" && !isStream(f.output),
 		},

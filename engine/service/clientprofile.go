@@ -18,7 +18,7 @@ import (
 
 // This file has a server make profiles of recordings.
 
-// SecondFile is a file of a profile: what it is, its path, and its name in messages.
+// SecondFile is a file of a profile: its role, its path, and its name in messages.
 type SecondFile struct {
 	Role SecondRole
 	PID  int // of a perf map
@@ -26,7 +26,7 @@ type SecondFile struct {
 	Name string
 }
 
-// SecondRole is what a file of a profile is.
+// SecondRole tells the files of a profile apart.
 type SecondRole = remote.Role
 
 // The roles: files of --gpu, of --objects, further traces, and files of --kallsyms and --perf-map.
@@ -38,13 +38,19 @@ const (
 	PerfMapFile  = remote.PerfMapFile
 )
 
+// RecordedOptions select the report of a recording, and ReportSection is a part of a report.
+type (
+	RecordedOptions = pb.RecordedOptions
+	ReportSection   = pb.ReportSection
+)
+
 // Recorded is a recording whose profile a server makes.
 type Recorded struct {
 	// Path is the recording, a regular file, and Name its name; "": there are samples of accelerators alone.
 	Path, Name string
 	Roots      map[int]string // of processes, as of trace.ProfileOptions
 	Second     []SecondFile
-	Options    *pb.RecordedOptions
+	Options    *RecordedOptions
 	Write      job.WriteOptions // of text
 }
 

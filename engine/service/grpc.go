@@ -177,7 +177,7 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 	return send(&pb.Report{Part: &pb.Report_End{End: a.end()}})
 }
 
-// end returns what is said of a report that is whole.
+// end describes a report that is whole.
 func (a *answer) end() *pb.ReportEnd {
 	f := &a.facts
 	end := &pb.ReportEnd{Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems}

@@ -235,8 +235,7 @@ type answer struct {
 	facts  fleet.Facts
 	object *job.Object // the identity of a file
 	named  job.Named   // frames of a profile
-	// snapshot has the counts of a snapshot, and profile what is said of a profile; nil: it is none, or was made
-	// elsewhere.
+	// snapshot has the counts of a snapshot, and profile describes a profile; nil: it is none, or was made elsewhere.
 	snapshot *job.SnapshotCounts
 	profile  *job.ProfileFacts
 	done     chan struct{} // closed when no more comes

@@ -53,10 +53,12 @@ func TestAnswersOfAnotherMachineAreWrittenHere(t *testing.T) {
 		elsewhere Elsewhere
 		words     string
 	}{
-		"no answer":    {func([]byte, *File, []string) ([]byte, error) { return nil, nil }, "fewer answers than questions"},
-		"garbage":      {func([]byte, *File, []string) ([]byte, error) { return []byte("garbage"), nil }, "unexpected EOF"},
-		"another kind": {func([]byte, *File, []string) ([]byte, error) { return []byte{0xa1, 0x06, 0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, nil }, "cbor"},
-		"an error":     {func([]byte, *File, []string) ([]byte, error) { return nil, broken }, "broken"},
+		"no answer": {func([]byte, *File, []string) ([]byte, error) { return nil, nil }, "fewer answers than questions"},
+		"garbage":   {func([]byte, *File, []string) ([]byte, error) { return []byte("garbage"), nil }, "unexpected EOF"},
+		"another kind": {func([]byte, *File, []string) ([]byte, error) {
+			return []byte{0xa1, 0x06, 0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, nil
+		}, "cbor"},
+		"an error": {func([]byte, *File, []string) ([]byte, error) { return nil, broken }, "broken"},
 	} {
 		if _, err := answered(t, StyleLLVM, c.elsewhere, "0x401100"); err == nil || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v, expected %q", name, err, c.words)

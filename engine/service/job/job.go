@@ -92,7 +92,7 @@ type Outcome struct {
 	Named    Named    `json:",omitzero"`  // of SymbolizeProfile
 	// Snapshot has counts of a snapshot.
 	Snapshot *SnapshotCounts `json:",omitempty"`
-	// Profile has what is said of a profile beside its report.
+	// Profile describes a profile beside its report.
 	Profile *ProfileFacts `json:",omitempty"`
 	Used    Use           `json:",omitzero"`
 }

@@ -19,7 +19,7 @@ import (
 
 // This file profiles recordings that stay with the caller.
 
-// ProfileFacts are what is said of a profile beside its report.
+// ProfileFacts describe a profile beside its report.
 type ProfileFacts struct {
 	Samples  int
 	Summary  []byte
@@ -32,8 +32,8 @@ type ProfileSection struct {
 	Size int
 }
 
-// recorded is a recording of the caller that is being profiled.
-type recorded struct {
+// callersRecording is a recording of the caller that is being profiled.
+type callersRecording struct {
 	*pb.RecordedOptions
 	walk    *Walk
 	request *Request
@@ -55,7 +55,7 @@ func (w *Walk) runRecorded(ctx context.Context, r *Request) (o Outcome, err erro
 		return o, err
 	}
 	defer e.Close()
-	k := &recorded{RecordedOptions: w.Profile, walk: w, request: r, head: head, names: map[string]string{}, files: tools.host.OpenRecording(head, tools.Ask, e.Finder(""))}
+	k := &callersRecording{RecordedOptions: w.Profile, walk: w, request: r, head: head, names: map[string]string{}, files: tools.host.OpenRecording(head, tools.Ask, e.Finder(""))}
 	defer k.files.Close()
 	o, err = k.write(ctx, e, profile)
 	// Unanswered questions leave gaps in the report.
@@ -63,7 +63,7 @@ func (w *Walk) runRecorded(ctx context.Context, r *Request) (o Outcome, err erro
 }
 
 // bring brings the second files of a role here.
-func (k *recorded) bring(role remote.Role) (paths []string, err error) {
+func (k *callersRecording) bring(role remote.Role) (paths []string, err error) {
 	for _, i := range k.head.Of(role) {
 		path, err := k.files.Second(i)
 		if err != nil {
@@ -76,7 +76,7 @@ func (k *recorded) bring(role remote.Role) (paths []string, err error) {
 }
 
 // options brings the second files here, and returns the options of the profile, and the path of the recording.
-func (k *recorded) options(profile *Profile) (o trace.ProfileOptions, path string, err error) {
+func (k *callersRecording) options(profile *Profile) (o trace.ProfileOptions, path string, err error) {
 	o = trace.ProfileOptions{JoinWindow: time.Duration(min(k.JoinWindow, uint64(time.Hour))), Annotate: profile.Annotate} //nolint:gosec // bounded
 	var recordings, kallsyms, maps []string
 	for _, list := range []struct {
@@ -100,7 +100,7 @@ func (k *recorded) options(profile *Profile) (o trace.ProfileOptions, path strin
 	return o, strings.Join(recordings, ""), nil
 }
 
-func (k *recorded) write(ctx context.Context, e *engine.Engine, profile *Profile) (o Outcome, err error) {
+func (k *callersRecording) write(ctx context.Context, e *engine.Engine, profile *Profile) (o Outcome, err error) {
 	options, path, err := k.options(profile)
 	if err != nil {
 		return o, err

@@ -34,7 +34,7 @@ type RecordedFile struct {
 	Object    *Object // nil: none was found
 }
 
-// Role is what a second file of a profile is.
+// Role tells the second files of a profile apart.
 type Role int
 
 // The roles.
