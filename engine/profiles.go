@@ -30,6 +30,29 @@ func (e *Engine) ProfilePart(ctx context.Context, path string, part trace.Profil
 	return e.profileMaker().MakePart(ctx, path, part, o, w)
 }
 
+// RecordedFiles finds the files of code that the processes with samples of a recording had mapped. Its type is
+// internal: it is for packages of unwindd, and promises nothing.
+func (e *Engine) RecordedFiles(ctx context.Context, path string, o trace.ProfileOptions) (*profile.Files, error) {
+	files, err := e.profileMaker().Files(ctx, path, o)
+	if err != nil {
+		return nil, notRecording(path, err)
+	}
+	return files, nil
+}
+
+// ProfileElsewhere is Profile of a recording of another machine, which has the files; names are the names there of
+// files of the options, by their paths. The type of files is internal: it is for packages of unwindd, and promises
+// nothing.
+func (e *Engine) ProfileElsewhere(ctx context.Context, path string, o trace.ProfileOptions, files profile.Mapped, names map[string]string) (*trace.Profile, error) {
+	k := e.profileMaker()
+	k.Mapped, k.Names = files, names
+	p, err := k.Make(ctx, path, o)
+	if err != nil {
+		return nil, notRecording(path, err)
+	}
+	return p, nil
+}
+
 func (e *Engine) profileMaker() *profile.Maker {
 	return &profile.Maker{
 		Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Unpacking: e.unpacking(), Disassembler: e.program,

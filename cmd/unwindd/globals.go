@@ -68,7 +68,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE` (default $UNWINDD_CONFIG, else unwindd/config.toml in $XDG_CONFIG_HOME, ~/.config or /etc); '' reads none")
-	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
+	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, do the work; targets stay here, and it gets what it needs of them (also $UNWINDD_SERVER); '' is none")
 	f.BoolVar(&g.inProcess, "in-process", !plugin.HasProcesses, "run the bundled architectures without child processes")
 	forCommandLine(f, "config", "output")
 }

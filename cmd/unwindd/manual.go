@@ -33,7 +33,7 @@ var book = manual.Book{
 		{Name: "UNWINDD_PLUGIN_DIR", Text: "Directories of plugins, separated by colons, beside those of --plugin-dir.", Flag: "plugin-dir"},
 		{Name: "UNWINDD_REATTACH_PLUGINS", Text: "Processes of plugins that run in debuggers, as those print it: they are used as they are, unconfined, in place of those that would be started.", Flag: "plugin-dir"},
 		{Name: "UNWINDD_SYMBOLS", Text: "Stores of symbol files, separated by blanks, where --symbols names none.", Flag: "symbols"},
-		{Name: "UNWINDD_SERVER", Text: "The server that walks stacks, where --server names none.", Flag: "server"},
+		{Name: "UNWINDD_SERVER", Text: "The server that does the work of stack, profile, compare, snapshot and symbolize, where --server names none.", Flag: "server"},
 		{Name: "UNWINDD_TOKEN", Text: "The token that is shown to the server.", Flag: "server"},
 		{Name: "UNWINDD_QUEUE", Text: "The queue of the fleet, where --queue names none.", Flag: "queue"},
 		{Name: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "Certificates of authorities that the server's may be signed by, in the place of the system's.", Flag: "server"},

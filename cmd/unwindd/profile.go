@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -45,6 +46,7 @@ type profileFlags struct {
 	recordFlags
 	// isDefault: no recording was named.
 	isDefault bool
+	sections  []*service.ReportSection // of what a server made: the events
 }
 
 func newProfile(g *globals) *cobra.Command {
@@ -159,6 +161,14 @@ func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 	if err := cmp.Or(f.targetFlags.check(), checkFile("disassembler", f.program), checkFile("kallsyms", f.kallsyms)); err != nil {
 		return err
 	}
+	server, err := f.connectServer(cmd)
+	if err := cmp.Or(err, f.checkElsewhere(server)); err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+		f.inProcess = true // nothing is walked here
+	}
 	var listener net.Listener
 	if f.http != "" {
 		if listener, err = listen(cmd.Context(), f.http); err != nil {
@@ -173,7 +183,7 @@ func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 	if collector != nil {
 		defer collector.Close()
 	}
-	if len(f.job.Annotate) > 0 {
+	if len(f.job.Annotate) > 0 && server == nil {
 		if f.program, err = f.disassembler(f.program); err != nil {
 			return err
 		}
@@ -190,6 +200,9 @@ func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer source.remove()
+	if server != nil {
+		return f.profileElsewhere(cmd.Context(), server, e, &source)
+	}
 	r, err := f.profile(cmd.Context(), e, &source)
 	if err != nil {
 		return err
@@ -302,8 +315,13 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 	})
 }
 
-// writeFolded writes a file for each of several events: all of them, or none.
-func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err error) {
+// writeFolded writes a file for each of several events.
+func (f *profileFlags) writeFolded(r *report.Profile, events []string) error {
+	return f.writeEvents(events, func(w *writer, event string) error { return r.WriteFolded(w, event) })
+}
+
+// writeEvents writes a file for each of several events: all of them, or none.
+func (f *profileFlags) writeEvents(events []string, write func(w *writer, event string) error) (err error) {
 	files := make([]*writer, len(events))
 	defer func() {
 		for _, w := range files {
@@ -316,7 +334,7 @@ func (f *profileFlags) writeFolded(r *report.Profile, events []string) (err erro
 		if files[i], err = f.open(name); err != nil {
 			return err
 		}
-		if err := r.WriteFolded(files[i], events[i]); err != nil {
+		if err := write(files[i], events[i]); err != nil {
 			return err
 		}
 	}

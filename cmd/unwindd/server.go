@@ -4,12 +4,12 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +52,11 @@ func refuseDisassembler(c *service.Client, program string) error {
 	return usageError{fmt.Errorf("--disassembler %s: the server at %s has its own", program, c.Address())}
 }
 
+// relayText prints text that a server wrote.
+func relayText(w io.Writer, text string, isColored bool) error {
+	return report.Relay(w, strings.NewReader(text), isColored)
+}
+
 // saySent says how many bytes went to a server and came from it.
 func (g *globals) saySent(c *service.Client, about string) {
 	if log := g.log(); log != nil {
@@ -90,9 +95,7 @@ func (f *stackFlags) ask(ctx context.Context, c *service.Client, e *engine.Engin
 	ctx, a.end = context.WithCancel(ctx)
 	reader, pipe := io.Pipe()
 	a.report = bufio.NewReader(reader)
-	toStdout := cmp.Or(f.output, stdoutName) == stdoutName
-	isColored := f.format == "text" && (toStdout && f.colors(os.Stdout) || f.color == "always")
-	o := job.WriteOptions{Verbose: f.verbose, Color: isColored, Most: f.most}
+	o := job.WriteOptions{Verbose: f.verbose, Color: f.writesColors(), Most: f.most}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, &f.job, o, pipe)

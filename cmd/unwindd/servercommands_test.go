@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // address is the flag with the address of a server.
@@ -115,7 +118,8 @@ func TestServerComparesTheSame(t *testing.T) {
 // targets.
 func TestServerIsNotThereForOtherCommands(t *testing.T) {
 	for _, args := range [][]string{
-		{"snapshot", serverCore, "-o", "OUT"}, {"compare", serverCore, mixed},
+		{"snapshot", serverCore, "-o", "OUT"}, {"compare", serverCore, mixed}, {"profile", "../../examples/profile/perf.data"},
+		{"symbolize", "--obj", filepath.Join(crashDir, "server"), "0x401100"},
 	} {
 		w := runInto(t, append(args, "--server", "unix:/nowhere"))
 		if w.status != exitInput || strings.Count(w.said, "no server answers at unix:/nowhere") != 1 || strings.Contains(w.said, "no target could be read") || w.file+w.printed != "" {
@@ -161,6 +165,47 @@ func TestServerSymbolizesTheSame(t *testing.T) {
 		fresh.compareCommand(t, slices.Concat(args, []string{"BUILDID:" + id + " 0x401911"})...)
 		if w := runInto(t, slices.Concat([]string{"symbolize", "--output-style", style, "BUILDID:" + id + " 0x401911"}, fresh.address())); !strings.Contains(w.printed, "serve") {
 			t.Errorf("%s: of a build ID that the server alone has: %s%s", style, w.printed, w.said)
+		}
+	}
+}
+
+// TestServerProfilesTheSame has a server make profiles in every format, with samples of accelerators and the files
+// that name their code: what is written, and what is said of it, is the same as without it.
+func TestServerProfilesTheSame(t *testing.T) {
+	s := serve(t)
+	recording, cpu, gpu := "../../examples/profile/perf.data", "../../examples/gpu-profile/cpu.data", "../../examples/gpu-profile/gpu.jsonl"
+	for _, format := range job.ProfileFormats {
+		if w := s.compareCommand(t, "profile", recording, "--format", format, "-o", "OUT"); w.status != exitDone {
+			t.Errorf("%s: status %d: %s", format, w.status, w.said)
+		}
+	}
+	for _, args := range [][]string{
+		{recording, "--annotate", "main", "--exe", "../../examples/profile/words"},
+		{recording, "--symbols=false", "--max-stack", "2"},
+		{recording, "--event", "cpu-clock", "--focus", "insert", "--bottom-up"},
+		{recording, "--event", "no-such-event"},
+		{cpu, "--gpu", gpu, "--objects", "../../examples/gpu-profile/grade.co", "--format", "json"},
+		{cpu, "--gpu", "../../examples/gpu-profile/gpu_results.json"},
+		{"--gpu", gpu, "--format", "json"},
+		{"/nowhere"},
+		{serverCore},
+		{recording, "--gpu", "../../go.mod"},
+	} {
+		s.compareCommand(t, append([]string{"profile"}, args...)...)
+	}
+	b, err := os.ReadFile(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, wantSaid, _ := withStdin(t, bytes.NewReader(b), "profile", "-", "--exe", "../../examples/profile/words")
+	got, said, status := withStdin(t, bytes.NewReader(b), append([]string{"profile", "-", "--exe", "../../examples/profile/words"}, s.address()...)...)
+	if got != want || said != wantSaid || status != exitDone {
+		t.Errorf("standard input: status %d, %s, %q, expected %q", status, firstDifference(got, want), said, wantSaid)
+	}
+	for _, flags := range [][]string{{"--http", "localhost:0"}, {"--objects", "1"}} {
+		_, said, status := unwindd(t, slices.Concat([]string{"profile", recording}, flags, s.address())...)
+		if status != exitUsage || !strings.Contains(said, "--server '' asks none") {
+			t.Errorf("%v: status %d, %s", flags, status, said)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func writeProcess(ctx context.Context, e *engine.Engine, pid int, file *os.File)
 }
 
 // copyPipe copies standard input, or another pipe of this process.
-func (f *submitFlags) copyPipe(name string, file *os.File) error {
+func (f *inputFlags) copyPipe(name string, file *os.File) error {
 	in := os.Stdin
 	if name != stdinName {
 		var err error
@@ -76,6 +76,11 @@ func (f *submitFlags) copyPipe(name string, file *os.File) error {
 		}
 		defer in.Close()
 	}
+	return f.copyFrom(in, name, file)
+}
+
+// copyFrom copies an open pipe, as far as the bound of packed targets and the disk go.
+func (f *inputFlags) copyFrom(in io.Reader, name string, file *os.File) error {
 	most := int64(spareBytes(file)) //nolint:gosec // bounded
 	if f.maxUnpacked > 0 {
 		most = min(most, int64(f.maxUnpacked)) //nolint:gosec // bounded by its Set

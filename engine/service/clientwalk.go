@@ -74,33 +74,42 @@ type notStacks struct {
 	begun  bool
 }
 
+// stackReport begins the JSON of stacks.
+const stackReport = "{\n \"version\""
+
 func (n *notStacks) Write(p []byte) (int, error) {
-	if !n.begun && len(p) > 0 && p[0] == '{' {
+	if !n.begun && bytes.HasPrefix(p, []byte(stackReport)) {
 		return 0, n.client.older()
 	}
 	n.begun = true
 	return n.Writer.Write(p)
 }
 
-// walk has the server walk a target that has a head, as often as the server is too busy to begin.
+// walk has the server walk a target that has a head.
 func (c *Client) walk(ctx context.Context, t *engine.Target, described *remote.Head, o *pb.WalkOptions, w io.Writer) (end *pb.ReportEnd, err error) {
 	head, err := described.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("%s: its head: %w", t.Info().Path, err)
 	}
+	return c.answering(ctx, o, head, func() *remote.Responder { return remote.NewResponder(t) }, w)
+}
+
+// answering makes a call of Walk, as often as the server is too busy to begin. responder makes what answers questions.
+func (c *Client) answering(ctx context.Context, o *pb.WalkOptions, head []byte, responder func() *remote.Responder, w io.Writer) (end *pb.ReportEnd, err error) {
 	o.HeadSize = uint64(len(head))
 	err = c.patiently(ctx, func() (mayRepeat bool, err error) {
-		one := &walking{client: c, target: t, out: w}
+		one := &walking{client: c, responder: responder(), out: w}
+		defer one.responder.Close()
 		end, err = one.run(ctx, o, head)
 		return !one.hasWritten, err
 	})
 	return end, err
 }
 
-// walking is one call that has a target walked.
+// walking is one call of Walk.
 type walking struct {
 	client     *Client
-	target     *engine.Target
+	responder  *remote.Responder
 	out        io.Writer
 	hasWritten bool
 }
@@ -116,8 +125,6 @@ func (k *walking) run(ctx context.Context, o *pb.WalkOptions, head []byte) (*pb.
 	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
 		return nil, c.failure(err)
 	}
-	responder := remote.NewResponder(k.target)
-	defer responder.Close()
 	for {
 		m, err := st.Recv()
 		if err != nil {
@@ -128,7 +135,7 @@ func (k *walking) run(ctx context.Context, o *pb.WalkOptions, head []byte) (*pb.
 		}
 		switch part := m.GetPart().(type) {
 		case *pb.WalkResponse_Question:
-			err = responder.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
+			err = k.responder.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil, c.failure(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -173,12 +174,18 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 	return send(&pb.Report{Part: &pb.Report_End{End: a.end()}})
 }
 
-// end returns what is said of a report that is whole.
+// end describes a report that is whole.
 func (a *answer) end() *pb.ReportEnd {
 	f := &a.facts
 	end := &pb.ReportEnd{Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems}
 	if s := a.snapshot; s != nil {
 		end.Frames, end.Modules, end.Memory = uint64(max(s.Frames, 0)), uint64(max(s.Modules, 0)), uint64(max(s.Memory, 0))
+	}
+	if p := a.profile; p != nil {
+		end.Stacks, end.Summary = uint64(max(p.Samples, 0)), p.Summary
+		for _, s := range p.Sections {
+			end.Sections = append(end.Sections, &pb.ReportSection{Name: strings.ToValidUTF8(s.Name, "?"), Size: uint64(max(s.Size, 0))})
+		}
 	}
 	return end
 }

@@ -132,7 +132,11 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 			return nil, err
 		}
 		j.Walk, name = &job.Walk{WalkOptions: o}, "target"
-		err = j.Walk.Check()
+		if err = j.Walk.Check(); err == nil && o.Profile != nil {
+			if _, err := s.work(o.Profile.Profile); err != nil {
+				return nil, err
+			}
+		}
 	case *pb.ProfileOptions:
 		o.Name, o.Format = nameOf(o.Name, "perf.data"), cmp.Or(o.Format, "json")
 		o.MaxStack = uint32(min(int(o.MaxStack), s.now().Frames)) //nolint:gosec // positive

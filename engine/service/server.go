@@ -273,8 +273,9 @@ type answer struct {
 	facts  fleet.Facts
 	object *job.Object // the identity of a file
 	named  job.Named   // frames of a profile
-	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	// snapshot has the counts of a snapshot, and profile describes a profile; nil: it is none, or was made elsewhere.
 	snapshot *job.SnapshotCounts
+	profile  *job.ProfileFacts
 	done     chan struct{} // closed when no more comes
 }
 
@@ -313,7 +314,7 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
 			s.metrics.worked(r, time.Since(began))
-			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
+			a.facts, a.object, a.named, a.snapshot, a.profile = factsOf(&o), o.Object, o.Named, o.Snapshot, o.Profile
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err

@@ -147,7 +147,7 @@ func joinedExtents(list []*pb.FileExtent) (out []*pb.FileExtent) {
 // maxExtents bounds the parts of a file that do not follow one another.
 const maxExtents = 1 << 12
 
-// begin makes the file as long as it is said to be: what is not there of it takes no disk.
+// begin makes the file as long as it is said to be: the parts that did not come take no disk.
 func (f *walkFile) begin(most int64) error {
 	if f.whole > uint64(most) { //nolint:gosec // positive
 		return &tooLargeError{most}

@@ -135,7 +135,7 @@ func (s *Session) askAbout(id []byte, list []*pending) error {
 	return nil
 }
 
-// questionPrefixes are what kinds of questions begin with.
+// questionPrefixes begin questions of a kind.
 var questionPrefixes = map[AnswerKind]string{AnswerCode: "CODE ", AnswerData: "DATA ", AnswerFrame: "FRAME "}
 
 // take completes an answer.

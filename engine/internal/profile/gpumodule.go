@@ -197,15 +197,7 @@ func (b *profileBuilder) addProvidedModule(t *target.Module, o *object.Object) *
 // among the user-provided objects.
 func (j *gpuJoin) findModule(index int, arch *plugin.Arch) object.Found {
 	recorded := &j.file.Modules[index]
-	var found object.Found
-	switch {
-	case recorded.Path == "":
-		found.Problem = fmt.Sprintf("%s: it was in no file", recorded.URI)
-	case recorded.Size > 0:
-		found = j.findPart(recorded)
-	default:
-		found = j.finder.Find(recorded.Path, recorded.BuildID, false)
-	}
+	found := j.b.recording.findGPU(&j.finder, recorded)
 	if found.Object != nil {
 		reason := j.otherArch(found.Object, arch, recorded.Arch)
 		if reason == "" && recorded.URI != "" {
@@ -233,14 +225,37 @@ func (j *gpuJoin) findModule(index int, arch *plugin.Arch) object.Found {
 	return found
 }
 
+// findGPU finds the code object of a module at the path that the profiler recorded.
+func (r *recording) findGPU(finder *object.Finder, recorded *gpusamples.Module) (found object.Found) {
+	if recorded.Path == "" {
+		return object.Found{Problem: fmt.Sprintf("%s: it was in no file", recorded.URI)}
+	}
+	if r.maker.Mapped != nil {
+		if found, ok := r.maker.Mapped.Find(gpuPath(recorded), recorded.BuildID); ok {
+			return found
+		}
+	}
+	if recorded.Size > 0 {
+		return r.findPart(finder, recorded)
+	}
+	return finder.Find(recorded.Path, recorded.BuildID, false)
+}
+
+// gpuPath is the path of a module among the files of a recording: the file's, and the place in it.
+func gpuPath(m *gpusamples.Module) string {
+	if m.Size == 0 {
+		return m.Path
+	}
+	return fmt.Sprintf("%s#offset=%d&size=%d", m.Path, m.Offset, m.Size)
+}
+
 // findPart finds a code object that is a part of a file.
-func (j *gpuJoin) findPart(module *gpusamples.Module) (found object.Found) {
-	for m, err := range j.finder.Mapped(module.Path) {
+func (r *recording) findPart(finder *object.Finder, module *gpusamples.Module) (found object.Found) {
+	for m, err := range finder.Mapped(module.Path) {
 		if err == nil {
 			found.Path = m.Path()
-			r := j.b.recording
 			r.mapped = append(r.mapped, m) // it stays mapped
-			found.Object, err = j.finder.Store.Part(m.Path(), module.URI, m.Data(), module.Offset, module.Size)
+			found.Object, err = finder.Store.Part(m.Path(), module.URI, m.Data(), module.Offset, module.Size)
 		}
 		if err == nil {
 			return found

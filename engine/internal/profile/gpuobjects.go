@@ -3,11 +3,13 @@
 package profile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/target/devicecode"
 	"github.com/unwindd/unwindd/engine/internal/target/gpusamples"
@@ -50,7 +52,7 @@ func (g *providedObjects) open(name string) error {
 	if pid, ok := devicecode.PIDOf(name); ok {
 		return g.openProcess(name, pid)
 	}
-	return g.openFile(name, name)
+	return g.openFile(name, cmp.Or(g.recording.maker.Names[name], name))
 }
 
 // openFile opens a file, which messages call by another name.
@@ -276,7 +278,9 @@ func (g *providedObjects) withID(id uint64) (found *providedObject, problem stri
 // user-provided one.
 func (g *providedObjects) found(path string) {
 	for i := range g.list {
-		if o := &g.list[i]; path == o.file || path == absolute(o.file) {
+		o := &g.list[i]
+		isElsewhere := g.recording.maker.Mapped != nil && strings.HasSuffix(path, "/"+o.file) // in a folder that is not known here
+		if path == o.file || path == absolute(o.file) || isElsewhere {
 			o.isUsed = true
 		}
 	}

@@ -27,6 +27,10 @@ type Maker struct {
 	Plugins *plugin.Manager
 	// Finder returns where the files of a recording at a path are looked for.
 	Finder func(path string) object.Finder
+	// Mapped has the files of a recording of another machine; nil: it is of this one.
+	Mapped Mapped
+	// Names are the names there of files that came from there, by their paths here.
+	Names map[string]string
 	// Sysroot is where paths of a recording are looked up; "" is "/".
 	Sysroot string
 	// Unpacking bounds recordings that are unpacked, or come from a pipe.

@@ -97,6 +97,9 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		return r
 	}
 	r.finder = k.Finder(f.Path())
+	if k.Mapped != nil {
+		r.finder.Owner = k.Mapped.Owner()
+	}
 	r.exeID = r.finder.ExeID()
 	name := f.Features().Arch
 	if name == "" {
@@ -113,7 +116,9 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 		r.arch = a.Description().Name
 		r.set = a.Description().RegisterSet(sdk.PerfSample, "", 0)
 	}
-	r.process = k.Shared.NewProcess(&walk.Sample{Sample: trace.Sample{Arch: r.arch}}, k.Finder(""))
+	finder := k.Finder("")
+	finder.Owner = r.finder.Owner
+	r.process = k.Shared.NewProcess(&walk.Sample{Sample: trace.Sample{Arch: r.arch}}, finder)
 	return r
 }
 
@@ -243,6 +248,9 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 // find finds the file of a mapping, and returns its finder. Before a process has changed its
 // root it has the host's files: one with the recorded build ID is right.
 func (r *recording) find(root string, m *perfdata.Mapping) (object.Found, *object.Finder) {
+	if found, ok := r.findMapped(m); ok {
+		return found, &r.finder
+	}
 	if m.Path == object.VDSOName {
 		return r.findVDSO(m.BuildID), &r.finder
 	}

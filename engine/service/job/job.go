@@ -92,7 +92,9 @@ type Outcome struct {
 	Named    Named    `json:",omitzero"`  // of SymbolizeProfile
 	// Snapshot has counts of a snapshot.
 	Snapshot *SnapshotCounts `json:",omitempty"`
-	Used     Use             `json:",omitzero"`
+	// Profile describes a profile beside its report.
+	Profile *ProfileFacts `json:",omitempty"`
+	Used    Use           `json:",omitzero"`
 }
 
 // Named counts the frames of a profile.

@@ -16,7 +16,7 @@ import (
 )
 
 // Walk asks for the stacks of a target that stays with the caller, for its snapshot, or for a part of
-// a comparison: the input is its description (remote.Head), and the caller is asked for the rest.
+// a comparison, or for the profile of a recording: the input is its description (remote.Head), and the caller is asked for the rest.
 type Walk struct {
 	*pb.WalkOptions `json:"options"`
 }
@@ -24,8 +24,10 @@ type Walk struct {
 // Check refuses options that have no meaning.
 func (w *Walk) Check() error {
 	switch {
-	case w.Snapshot != nil && w.Compare != nil:
-		return wrong("a walk for a snapshot and for a comparison, expected one of them")
+	case w.Snapshot != nil && w.Compare != nil, w.Profile != nil && (w.Snapshot != nil || w.Compare != nil):
+		return wrong("a walk for several of a snapshot, a comparison and a profile, expected one of them")
+	case w.Profile != nil && w.Profile.Profile == nil:
+		return wrong("a walk for a profile without its options")
 	case w.Compare != nil:
 		return w.comparing().Check()
 	}
@@ -51,7 +53,10 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	if tools.Ask == nil {
 		return o, errors.New("nobody answers what is asked of the target")
 	}
-	head, err := readHead(r.Input)
+	if w.Profile != nil {
+		return w.runRecorded(ctx, r)
+	}
+	head, err := readHead(r.Input, remote.DecodeHead)
 	if err != nil {
 		return o, err
 	}
@@ -88,8 +93,8 @@ func (w *Walk) write(ctx context.Context, e *engine.Engine, t *engine.Target, r 
 	return stack.write(ctx, t, r.Report, WriteOptions{Color: w.Color, Verbose: w.Verbose, Most: int(w.MostBytes)})
 }
 
-// readHead reads the description of a target from a file.
-func readHead(f *os.File) (*remote.Head, error) {
+// readHead reads the description of a target, or of a recording, from a file.
+func readHead[H any](f *os.File, decode func([]byte) (*H, error)) (*H, error) {
 	m, err := object.MapFile(f, "the head of the target")
 	if err != nil {
 		return nil, err
@@ -98,7 +103,7 @@ func readHead(f *os.File) (*remote.Head, error) {
 	if len(m.Data()) > remote.MaxHead {
 		return nil, fmt.Errorf("%w: %d bytes, expected at most %d", remote.ErrHead, len(m.Data()), remote.MaxHead)
 	}
-	var head *remote.Head
-	err = object.Guard(func() (err error) { head, err = remote.DecodeHead(m.Data()); return err })
+	var head *H
+	err = object.Guard(func() (err error) { head, err = decode(m.Data()); return err })
 	return head, err
 }

@@ -44,6 +44,7 @@ const (
 	FileQuestion_DEBUG         FileQuestion_Kind = 1 // its separate debug file
 	FileQuestion_COMPANION     FileQuestion_Kind = 2 // what its architecture has beside it, by suffix
 	FileQuestion_SOURCE_MODULE FileQuestion_Kind = 3 // what its code was made from
+	FileQuestion_SECOND_FILE   FileQuestion_Kind = 4 // a file of a profile, as the recording; module is its index
 )
 
 // Enum value maps for FileQuestion_Kind.
@@ -53,12 +54,14 @@ var (
 		1: "DEBUG",
 		2: "COMPANION",
 		3: "SOURCE_MODULE",
+		4: "SECOND_FILE",
 	}
 	FileQuestion_Kind_value = map[string]int32{
 		"OBJECT":        0,
 		"DEBUG":         1,
 		"COMPANION":     2,
 		"SOURCE_MODULE": 3,
+		"SECOND_FILE":   4,
 	}
 )
 
@@ -86,7 +89,7 @@ func (x FileQuestion_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileQuestion_Kind.Descriptor instead.
 func (FileQuestion_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{9, 0}
+	return file_unwindd_proto_rawDescGZIP(), []int{10, 0}
 }
 
 type MemoryAnswer_Kind int32
@@ -138,7 +141,7 @@ func (x MemoryAnswer_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryAnswer_Kind.Descriptor instead.
 func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{12, 0}
+	return file_unwindd_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type SymbolQuestionOptions_Style int32
@@ -190,7 +193,7 @@ func (x SymbolQuestionOptions_Style) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SymbolQuestionOptions_Style.Descriptor instead.
 func (SymbolQuestionOptions_Style) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28, 0}
+	return file_unwindd_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type SymbolQuestionOptions_Functions int32
@@ -239,7 +242,7 @@ func (x SymbolQuestionOptions_Functions) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SymbolQuestionOptions_Functions.Descriptor instead.
 func (SymbolQuestionOptions_Functions) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28, 1}
+	return file_unwindd_proto_rawDescGZIP(), []int{30, 1}
 }
 
 // StackOptions are the flags of `unwindd stack`.
@@ -543,16 +546,19 @@ func (*StackRequest_Data) isStackRequest_Part() {}
 // WalkOptions say what is written of a target, and how long its head is: its stacks, or what one of
 // snapshot and compare asks for.
 type WalkOptions struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
-	Verbose       bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                      // also what was looked for
-	Color         bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                          // colours of terminals, of the form text
-	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
-	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
-	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
-	Snapshot      *SnapshotOptions       `protobuf:"bytes,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                     // the report is a snapshot
-	AnyFile       bool                   `protobuf:"varint,8,opt,name=any_file,json=anyFile,proto3" json:"any_file,omitempty"`       // a snapshot has files, and memory of them, whose build IDs the target does not state
-	Compare       *CompareOptions        `protobuf:"bytes,9,opt,name=compare,proto3" json:"compare,omitempty"`                       // the report is a part of a comparison
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Stack     *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Verbose   bool                   `protobuf:"varint,2,opt,name=verbose,proto3" json:"verbose,omitempty"`                      // also what was looked for
+	Color     bool                   `protobuf:"varint,3,opt,name=color,proto3" json:"color,omitempty"`                          // colours of terminals, of the form text
+	WithPath  bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
+	HeadSize  uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
+	MostBytes uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
+	Snapshot  *SnapshotOptions       `protobuf:"bytes,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                     // the report is a snapshot
+	AnyFile   bool                   `protobuf:"varint,8,opt,name=any_file,json=anyFile,proto3" json:"any_file,omitempty"`       // a snapshot has files, and memory of them, whose build IDs the target does not state
+	Compare   *CompareOptions        `protobuf:"bytes,9,opt,name=compare,proto3" json:"compare,omitempty"`                       // the report is a part of a comparison
+	// The report is the profile of a recording, which is a second file: the head is that of package remote for
+	// recordings (Recording).
+	Profile       *RecordedOptions `protobuf:"bytes,10,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +656,90 @@ func (x *WalkOptions) GetCompare() *CompareOptions {
 	return nil
 }
 
+func (x *WalkOptions) GetProfile() *RecordedOptions {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+// RecordedOptions are what is written of a recording.
+type RecordedOptions struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Profile        *ProfileOptions        `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	JoinWindow     uint64                 `protobuf:"varint,2,opt,name=join_window,json=joinWindow,proto3" json:"join_window,omitempty"` // nanoseconds
+	EveryEvent     bool                   `protobuf:"varint,3,opt,name=every_event,json=everyEvent,proto3" json:"every_event,omitempty"` // folded stacks of every event follow one another
+	ColoredSummary bool                   `protobuf:"varint,4,opt,name=colored_summary,json=coloredSummary,proto3" json:"colored_summary,omitempty"`
+	Problems       []string               `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"` // of the recording, which its machine knows
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RecordedOptions) Reset() {
+	*x = RecordedOptions{}
+	mi := &file_unwindd_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedOptions) ProtoMessage() {}
+
+func (x *RecordedOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedOptions.ProtoReflect.Descriptor instead.
+func (*RecordedOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RecordedOptions) GetProfile() *ProfileOptions {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *RecordedOptions) GetJoinWindow() uint64 {
+	if x != nil {
+		return x.JoinWindow
+	}
+	return 0
+}
+
+func (x *RecordedOptions) GetEveryEvent() bool {
+	if x != nil {
+		return x.EveryEvent
+	}
+	return false
+}
+
+func (x *RecordedOptions) GetColoredSummary() bool {
+	if x != nil {
+		return x.ColoredSummary
+	}
+	return false
+}
+
+func (x *RecordedOptions) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 // WalkRequest has the options first, then the head in parts, and then answers. The head is
 // what Go's package engine/service/internal/remote writes of a target (Head): CBOR (RFC 8949).
 type WalkRequest struct {
@@ -666,7 +756,7 @@ type WalkRequest struct {
 
 func (x *WalkRequest) Reset() {
 	*x = WalkRequest{}
-	mi := &file_unwindd_proto_msgTypes[3]
+	mi := &file_unwindd_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +768,7 @@ func (x *WalkRequest) String() string {
 func (*WalkRequest) ProtoMessage() {}
 
 func (x *WalkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[3]
+	mi := &file_unwindd_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +781,7 @@ func (x *WalkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WalkRequest.ProtoReflect.Descriptor instead.
 func (*WalkRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{3}
+	return file_unwindd_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WalkRequest) GetPart() isWalkRequest_Part {
@@ -764,7 +854,7 @@ type WalkResponse struct {
 
 func (x *WalkResponse) Reset() {
 	*x = WalkResponse{}
-	mi := &file_unwindd_proto_msgTypes[4]
+	mi := &file_unwindd_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +866,7 @@ func (x *WalkResponse) String() string {
 func (*WalkResponse) ProtoMessage() {}
 
 func (x *WalkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[4]
+	mi := &file_unwindd_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +879,7 @@ func (x *WalkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WalkResponse.ProtoReflect.Descriptor instead.
 func (*WalkResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{4}
+	return file_unwindd_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WalkResponse) GetPart() isWalkResponse_Part {
@@ -865,7 +955,7 @@ type Question struct {
 
 func (x *Question) Reset() {
 	*x = Question{}
-	mi := &file_unwindd_proto_msgTypes[5]
+	mi := &file_unwindd_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +967,7 @@ func (x *Question) String() string {
 func (*Question) ProtoMessage() {}
 
 func (x *Question) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[5]
+	mi := &file_unwindd_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +980,7 @@ func (x *Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Question.ProtoReflect.Descriptor instead.
 func (*Question) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{5}
+	return file_unwindd_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Question) GetNumber() uint64 {
@@ -986,7 +1076,7 @@ type MemoryQuestion struct {
 
 func (x *MemoryQuestion) Reset() {
 	*x = MemoryQuestion{}
-	mi := &file_unwindd_proto_msgTypes[6]
+	mi := &file_unwindd_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1088,7 @@ func (x *MemoryQuestion) String() string {
 func (*MemoryQuestion) ProtoMessage() {}
 
 func (x *MemoryQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[6]
+	mi := &file_unwindd_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1101,7 @@ func (x *MemoryQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQuestion.ProtoReflect.Descriptor instead.
 func (*MemoryQuestion) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{6}
+	return file_unwindd_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MemoryQuestion) GetSpace() uint64 {
@@ -1068,7 +1158,7 @@ type MappingQuestion struct {
 
 func (x *MappingQuestion) Reset() {
 	*x = MappingQuestion{}
-	mi := &file_unwindd_proto_msgTypes[7]
+	mi := &file_unwindd_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1170,7 @@ func (x *MappingQuestion) String() string {
 func (*MappingQuestion) ProtoMessage() {}
 
 func (x *MappingQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[7]
+	mi := &file_unwindd_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1183,7 @@ func (x *MappingQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MappingQuestion.ProtoReflect.Descriptor instead.
 func (*MappingQuestion) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{7}
+	return file_unwindd_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MappingQuestion) GetAddress() uint64 {
@@ -1127,7 +1217,7 @@ type DebugQuestion struct {
 
 func (x *DebugQuestion) Reset() {
 	*x = DebugQuestion{}
-	mi := &file_unwindd_proto_msgTypes[8]
+	mi := &file_unwindd_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1229,7 @@ func (x *DebugQuestion) String() string {
 func (*DebugQuestion) ProtoMessage() {}
 
 func (x *DebugQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[8]
+	mi := &file_unwindd_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1242,7 @@ func (x *DebugQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugQuestion.ProtoReflect.Descriptor instead.
 func (*DebugQuestion) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{8}
+	return file_unwindd_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DebugQuestion) GetModule() uint32 {
@@ -1181,7 +1271,7 @@ type FileQuestion struct {
 
 func (x *FileQuestion) Reset() {
 	*x = FileQuestion{}
-	mi := &file_unwindd_proto_msgTypes[9]
+	mi := &file_unwindd_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1283,7 @@ func (x *FileQuestion) String() string {
 func (*FileQuestion) ProtoMessage() {}
 
 func (x *FileQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[9]
+	mi := &file_unwindd_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1296,7 @@ func (x *FileQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileQuestion.ProtoReflect.Descriptor instead.
 func (*FileQuestion) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{9}
+	return file_unwindd_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FileQuestion) GetKind() FileQuestion_Kind {
@@ -1269,7 +1359,7 @@ type FileExtent struct {
 
 func (x *FileExtent) Reset() {
 	*x = FileExtent{}
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1371,7 @@ func (x *FileExtent) String() string {
 func (*FileExtent) ProtoMessage() {}
 
 func (x *FileExtent) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1384,7 @@ func (x *FileExtent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileExtent.ProtoReflect.Descriptor instead.
 func (*FileExtent) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{10}
+	return file_unwindd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FileExtent) GetOffset() uint64 {
@@ -1329,7 +1419,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1431,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1444,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{11}
+	return file_unwindd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Answer) GetNumber() uint64 {
@@ -1463,7 +1553,7 @@ type MemoryAnswer struct {
 
 func (x *MemoryAnswer) Reset() {
 	*x = MemoryAnswer{}
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1565,7 @@ func (x *MemoryAnswer) String() string {
 func (*MemoryAnswer) ProtoMessage() {}
 
 func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1578,7 @@ func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryAnswer.ProtoReflect.Descriptor instead.
 func (*MemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{12}
+	return file_unwindd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MemoryAnswer) GetAddress() uint64 {
@@ -1534,7 +1624,7 @@ type MappingAnswer struct {
 
 func (x *MappingAnswer) Reset() {
 	*x = MappingAnswer{}
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +1636,7 @@ func (x *MappingAnswer) String() string {
 func (*MappingAnswer) ProtoMessage() {}
 
 func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +1649,7 @@ func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MappingAnswer.ProtoReflect.Descriptor instead.
 func (*MappingAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{13}
+	return file_unwindd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MappingAnswer) GetMapped() bool {
@@ -1626,7 +1716,7 @@ type MemoryMapping struct {
 
 func (x *MemoryMapping) Reset() {
 	*x = MemoryMapping{}
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1728,7 @@ func (x *MemoryMapping) String() string {
 func (*MemoryMapping) ProtoMessage() {}
 
 func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1741,7 @@ func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryMapping.ProtoReflect.Descriptor instead.
 func (*MemoryMapping) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{14}
+	return file_unwindd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MemoryMapping) GetStart() uint64 {
@@ -1719,7 +1809,7 @@ type DebugAnswer struct {
 
 func (x *DebugAnswer) Reset() {
 	*x = DebugAnswer{}
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1821,7 @@ func (x *DebugAnswer) String() string {
 func (*DebugAnswer) ProtoMessage() {}
 
 func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1834,7 @@ func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugAnswer.ProtoReflect.Descriptor instead.
 func (*DebugAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{15}
+	return file_unwindd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DebugAnswer) GetFound() bool {
@@ -1807,7 +1897,7 @@ type TriedFile struct {
 
 func (x *TriedFile) Reset() {
 	*x = TriedFile{}
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1909,7 @@ func (x *TriedFile) String() string {
 func (*TriedFile) ProtoMessage() {}
 
 func (x *TriedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1922,7 @@ func (x *TriedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriedFile.ProtoReflect.Descriptor instead.
 func (*TriedFile) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{16}
+	return file_unwindd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TriedFile) GetPath() []byte {
@@ -1870,7 +1960,7 @@ type FileAnswer struct {
 
 func (x *FileAnswer) Reset() {
 	*x = FileAnswer{}
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1972,7 @@ func (x *FileAnswer) String() string {
 func (*FileAnswer) ProtoMessage() {}
 
 func (x *FileAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1985,7 @@ func (x *FileAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAnswer.ProtoReflect.Descriptor instead.
 func (*FileAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{17}
+	return file_unwindd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FileAnswer) GetData() []byte {
@@ -1967,7 +2057,7 @@ type ProfileOptions struct {
 
 func (x *ProfileOptions) Reset() {
 	*x = ProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2069,7 @@ func (x *ProfileOptions) String() string {
 func (*ProfileOptions) ProtoMessage() {}
 
 func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2082,7 @@ func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileOptions.ProtoReflect.Descriptor instead.
 func (*ProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{18}
+	return file_unwindd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProfileOptions) GetName() string {
@@ -2127,7 +2217,7 @@ type ProfileRequest struct {
 
 func (x *ProfileRequest) Reset() {
 	*x = ProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2229,7 @@ func (x *ProfileRequest) String() string {
 func (*ProfileRequest) ProtoMessage() {}
 
 func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2242,7 @@ func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileRequest.ProtoReflect.Descriptor instead.
 func (*ProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{19}
+	return file_unwindd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProfileRequest) GetPart() isProfileRequest_Part {
@@ -2207,7 +2297,7 @@ type SnapshotOptions struct {
 
 func (x *SnapshotOptions) Reset() {
 	*x = SnapshotOptions{}
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2309,7 @@ func (x *SnapshotOptions) String() string {
 func (*SnapshotOptions) ProtoMessage() {}
 
 func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2322,7 @@ func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOptions.ProtoReflect.Descriptor instead.
 func (*SnapshotOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{20}
+	return file_unwindd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SnapshotOptions) GetName() string {
@@ -2261,7 +2351,7 @@ type CompareOptions struct {
 
 func (x *CompareOptions) Reset() {
 	*x = CompareOptions{}
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2363,7 @@ func (x *CompareOptions) String() string {
 func (*CompareOptions) ProtoMessage() {}
 
 func (x *CompareOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2376,7 @@ func (x *CompareOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareOptions.ProtoReflect.Descriptor instead.
 func (*CompareOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{21}
+	return file_unwindd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CompareOptions) GetName() string {
@@ -2323,7 +2413,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2425,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2438,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{22}
+	return file_unwindd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SnapshotRequest) GetPart() isSnapshotRequest_Part {
@@ -2423,7 +2513,7 @@ type EvaluateOptions struct {
 
 func (x *EvaluateOptions) Reset() {
 	*x = EvaluateOptions{}
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2525,7 @@ func (x *EvaluateOptions) String() string {
 func (*EvaluateOptions) ProtoMessage() {}
 
 func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2538,7 @@ func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateOptions.ProtoReflect.Descriptor instead.
 func (*EvaluateOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{23}
+	return file_unwindd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EvaluateOptions) GetName() string {
@@ -2618,7 +2708,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2720,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2733,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{24}
+	return file_unwindd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EvaluateRequest) GetPart() isEvaluateRequest_Part {
@@ -2701,7 +2791,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2803,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2816,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{25}
+	return file_unwindd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Report) GetPart() isReport_Part {
@@ -2779,13 +2869,15 @@ type ReportEnd struct {
 	Problems      []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"` // of a snapshot: what of the target is not in it
 	Modules       uint64                 `protobuf:"varint,5,opt,name=modules,proto3" json:"modules,omitempty"`  // of a snapshot
 	Memory        uint64                 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`    // bytes of memory of a snapshot
+	Summary       []byte                 `protobuf:"bytes,7,opt,name=summary,proto3" json:"summary,omitempty"`   // of a profile, as text
+	Sections      []*ReportSection       `protobuf:"bytes,8,rep,name=sections,proto3" json:"sections,omitempty"` // of folded stacks of every event
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportEnd) Reset() {
 	*x = ReportEnd{}
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2889,7 @@ func (x *ReportEnd) String() string {
 func (*ReportEnd) ProtoMessage() {}
 
 func (x *ReportEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +2902,7 @@ func (x *ReportEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportEnd.ProtoReflect.Descriptor instead.
 func (*ReportEnd) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{26}
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportEnd) GetUnwalked() string {
@@ -2855,6 +2947,73 @@ func (x *ReportEnd) GetMemory() uint64 {
 	return 0
 }
 
+func (x *ReportEnd) GetSummary() []byte {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *ReportEnd) GetSections() []*ReportSection {
+	if x != nil {
+		return x.Sections
+	}
+	return nil
+}
+
+// ReportSection is a part of a report.
+type ReportSection struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportSection) Reset() {
+	*x = ReportSection{}
+	mi := &file_unwindd_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportSection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportSection) ProtoMessage() {}
+
+func (x *ReportSection) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportSection.ProtoReflect.Descriptor instead.
+func (*ReportSection) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ReportSection) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReportSection) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // SymbolizeRequest is a batch of addresses. The members but addresses count in the first
 // request.
 type SymbolizeRequest struct {
@@ -2869,7 +3028,7 @@ type SymbolizeRequest struct {
 
 func (x *SymbolizeRequest) Reset() {
 	*x = SymbolizeRequest{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3040,7 @@ func (x *SymbolizeRequest) String() string {
 func (*SymbolizeRequest) ProtoMessage() {}
 
 func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3053,7 @@ func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SymbolizeRequest) GetBuildId() []byte {
@@ -2942,7 +3101,7 @@ type SymbolQuestionOptions struct {
 
 func (x *SymbolQuestionOptions) Reset() {
 	*x = SymbolQuestionOptions{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3113,7 @@ func (x *SymbolQuestionOptions) String() string {
 func (*SymbolQuestionOptions) ProtoMessage() {}
 
 func (x *SymbolQuestionOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3126,7 @@ func (x *SymbolQuestionOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolQuestionOptions.ProtoReflect.Descriptor instead.
 func (*SymbolQuestionOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SymbolQuestionOptions) GetBuildId() []byte {
@@ -3037,7 +3196,7 @@ type SymbolizeQuestionsRequest struct {
 
 func (x *SymbolizeQuestionsRequest) Reset() {
 	*x = SymbolizeQuestionsRequest{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3208,7 @@ func (x *SymbolizeQuestionsRequest) String() string {
 func (*SymbolizeQuestionsRequest) ProtoMessage() {}
 
 func (x *SymbolizeQuestionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3221,7 @@ func (x *SymbolizeQuestionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeQuestionsRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeQuestionsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SymbolizeQuestionsRequest) GetOptions() *SymbolQuestionOptions {
@@ -3091,7 +3250,7 @@ type SymbolizeProfileOptions struct {
 
 func (x *SymbolizeProfileOptions) Reset() {
 	*x = SymbolizeProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3262,7 @@ func (x *SymbolizeProfileOptions) String() string {
 func (*SymbolizeProfileOptions) ProtoMessage() {}
 
 func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3275,7 @@ func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileOptions.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SymbolizeProfileOptions) GetFormat() string {
@@ -3139,7 +3298,7 @@ type SymbolizeProfileRequest struct {
 
 func (x *SymbolizeProfileRequest) Reset() {
 	*x = SymbolizeProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3310,7 @@ func (x *SymbolizeProfileRequest) String() string {
 func (*SymbolizeProfileRequest) ProtoMessage() {}
 
 func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3323,7 @@ func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SymbolizeProfileRequest) GetPart() isSymbolizeProfileRequest_Part {
@@ -3218,7 +3377,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3389,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3402,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -3265,7 +3424,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3277,7 +3436,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3290,7 +3449,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -3323,7 +3482,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3494,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3507,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -3420,7 +3579,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3591,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3604,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -3498,7 +3657,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3669,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3682,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{36}
+	return file_unwindd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -3542,7 +3701,7 @@ type DeleteObjectRequest struct {
 
 func (x *DeleteObjectRequest) Reset() {
 	*x = DeleteObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3713,7 @@ func (x *DeleteObjectRequest) String() string {
 func (*DeleteObjectRequest) ProtoMessage() {}
 
 func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3726,7 @@ func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
 func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{37}
+	return file_unwindd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DeleteObjectRequest) GetBuildId() []byte {
@@ -3585,7 +3744,7 @@ type DeleteObjectResponse struct {
 
 func (x *DeleteObjectResponse) Reset() {
 	*x = DeleteObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3597,7 +3756,7 @@ func (x *DeleteObjectResponse) String() string {
 func (*DeleteObjectResponse) ProtoMessage() {}
 
 func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3610,7 +3769,7 @@ func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
 func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{38}
+	return file_unwindd_proto_rawDescGZIP(), []int{40}
 }
 
 type ArchitecturesRequest struct {
@@ -3621,7 +3780,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[39]
+	mi := &file_unwindd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3633,7 +3792,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[39]
+	mi := &file_unwindd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3646,7 +3805,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{39}
+	return file_unwindd_proto_rawDescGZIP(), []int{41}
 }
 
 type FindObjectsRequest struct {
@@ -3658,7 +3817,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[40]
+	mi := &file_unwindd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3829,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[40]
+	mi := &file_unwindd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3842,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{40}
+	return file_unwindd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3703,7 +3862,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[41]
+	mi := &file_unwindd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3874,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[41]
+	mi := &file_unwindd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3887,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{41}
+	return file_unwindd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3749,7 +3908,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[42]
+	mi := &file_unwindd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3761,7 +3920,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[42]
+	mi := &file_unwindd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3774,7 +3933,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{42}
+	return file_unwindd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3833,7 +3992,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xd0\x02\n" +
+	"\x04part\"\x87\x03\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
@@ -3844,7 +4003,17 @@ const file_unwindd_proto_rawDesc = "" +
 	"most_bytes\x18\x06 \x01(\rR\tmostBytes\x127\n" +
 	"\bsnapshot\x18\a \x01(\v2\x1b.unwindd.v1.SnapshotOptionsR\bsnapshot\x12\x19\n" +
 	"\bany_file\x18\b \x01(\bR\aanyFile\x124\n" +
-	"\acompare\x18\t \x01(\v2\x1a.unwindd.v1.CompareOptionsR\acompare\"\x8e\x01\n" +
+	"\acompare\x18\t \x01(\v2\x1a.unwindd.v1.CompareOptionsR\acompare\x125\n" +
+	"\aprofile\x18\n" +
+	" \x01(\v2\x1b.unwindd.v1.RecordedOptionsR\aprofile\"\xce\x01\n" +
+	"\x0fRecordedOptions\x124\n" +
+	"\aprofile\x18\x01 \x01(\v2\x1a.unwindd.v1.ProfileOptionsR\aprofile\x12\x1f\n" +
+	"\vjoin_window\x18\x02 \x01(\x04R\n" +
+	"joinWindow\x12\x1f\n" +
+	"\vevery_event\x18\x03 \x01(\bR\n" +
+	"everyEvent\x12'\n" +
+	"\x0fcolored_summary\x18\x04 \x01(\bR\x0ecoloredSummary\x12\x1a\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +
@@ -3876,7 +4045,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06around\x18\x02 \x01(\bR\x06around\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\bR\x04file\"'\n" +
 	"\rDebugQuestion\x12\x16\n" +
-	"\x06module\x18\x01 \x01(\rR\x06module\"\xad\x02\n" +
+	"\x06module\x18\x01 \x01(\rR\x06module\"\xbe\x02\n" +
 	"\fFileQuestion\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.unwindd.v1.FileQuestion.KindR\x04kind\x12\x16\n" +
 	"\x06module\x18\x02 \x01(\rR\x06module\x12\x16\n" +
@@ -3884,13 +4053,14 @@ const file_unwindd_proto_rawDesc = "" +
 	"\bbuild_id\x18\x04 \x01(\fR\abuildId\x12\x12\n" +
 	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x18\n" +
 	"\aoutline\x18\x06 \x01(\bR\aoutline\x120\n" +
-	"\aextents\x18\a \x03(\v2\x16.unwindd.v1.FileExtentR\aextents\"?\n" +
+	"\aextents\x18\a \x03(\v2\x16.unwindd.v1.FileExtentR\aextents\"P\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06OBJECT\x10\x00\x12\t\n" +
 	"\x05DEBUG\x10\x01\x12\r\n" +
 	"\tCOMPANION\x10\x02\x12\x11\n" +
-	"\rSOURCE_MODULE\x10\x03\"8\n" +
+	"\rSOURCE_MODULE\x10\x03\x12\x0f\n" +
+	"\vSECOND_FILE\x10\x04\"8\n" +
 	"\n" +
 	"FileExtent\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x12\n" +
@@ -4027,14 +4197,19 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06Report\x12\x14\n" +
 	"\x04data\x18\x01 \x01(\fH\x00R\x04data\x12)\n" +
 	"\x03end\x18\x02 \x01(\v2\x15.unwindd.v1.ReportEndH\x00R\x03endB\x06\n" +
-	"\x04part\"\xa5\x01\n" +
+	"\x04part\"\xf6\x01\n" +
 	"\tReportEnd\x12\x1a\n" +
 	"\bunwalked\x18\x01 \x01(\tR\bunwalked\x12\x16\n" +
 	"\x06stacks\x18\x02 \x01(\x04R\x06stacks\x12\x16\n" +
 	"\x06frames\x18\x03 \x01(\x04R\x06frames\x12\x1a\n" +
 	"\bproblems\x18\x04 \x03(\tR\bproblems\x12\x18\n" +
 	"\amodules\x18\x05 \x01(\x04R\amodules\x12\x16\n" +
-	"\x06memory\x18\x06 \x01(\x04R\x06memory\"\x84\x01\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\x12\x18\n" +
+	"\asummary\x18\a \x01(\fR\asummary\x125\n" +
+	"\bsections\x18\b \x03(\v2\x19.unwindd.v1.ReportSectionR\bsections\"7\n" +
+	"\rReportSection\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\"\x84\x01\n" +
 	"\x10SymbolizeRequest\x12\x19\n" +
 	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12\x1d\n" +
 	"\n" +
@@ -4133,7 +4308,7 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_unwindd_proto_goTypes = []any{
 	(FileQuestion_Kind)(0),               // 0: unwindd.v1.FileQuestion.Kind
 	(MemoryAnswer_Kind)(0),               // 1: unwindd.v1.MemoryAnswer.Kind
@@ -4142,112 +4317,117 @@ var file_unwindd_proto_goTypes = []any{
 	(*StackOptions)(nil),                 // 4: unwindd.v1.StackOptions
 	(*StackRequest)(nil),                 // 5: unwindd.v1.StackRequest
 	(*WalkOptions)(nil),                  // 6: unwindd.v1.WalkOptions
-	(*WalkRequest)(nil),                  // 7: unwindd.v1.WalkRequest
-	(*WalkResponse)(nil),                 // 8: unwindd.v1.WalkResponse
-	(*Question)(nil),                     // 9: unwindd.v1.Question
-	(*MemoryQuestion)(nil),               // 10: unwindd.v1.MemoryQuestion
-	(*MappingQuestion)(nil),              // 11: unwindd.v1.MappingQuestion
-	(*DebugQuestion)(nil),                // 12: unwindd.v1.DebugQuestion
-	(*FileQuestion)(nil),                 // 13: unwindd.v1.FileQuestion
-	(*FileExtent)(nil),                   // 14: unwindd.v1.FileExtent
-	(*Answer)(nil),                       // 15: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),                 // 16: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),                // 17: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),                // 18: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),                  // 19: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),                    // 20: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),                   // 21: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),               // 22: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),               // 23: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),              // 24: unwindd.v1.SnapshotOptions
-	(*CompareOptions)(nil),               // 25: unwindd.v1.CompareOptions
-	(*SnapshotRequest)(nil),              // 26: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),              // 27: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),              // 28: unwindd.v1.EvaluateRequest
-	(*Report)(nil),                       // 29: unwindd.v1.Report
-	(*ReportEnd)(nil),                    // 30: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),             // 31: unwindd.v1.SymbolizeRequest
-	(*SymbolQuestionOptions)(nil),        // 32: unwindd.v1.SymbolQuestionOptions
-	(*SymbolizeQuestionsRequest)(nil),    // 33: unwindd.v1.SymbolizeQuestionsRequest
-	(*SymbolizeProfileOptions)(nil),      // 34: unwindd.v1.SymbolizeProfileOptions
-	(*SymbolizeProfileRequest)(nil),      // 35: unwindd.v1.SymbolizeProfileRequest
-	(*SymbolizeResponse)(nil),            // 36: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),            // 37: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),              // 38: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),             // 39: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),            // 40: unwindd.v1.PutObjectResponse
-	(*DeleteObjectRequest)(nil),          // 41: unwindd.v1.DeleteObjectRequest
-	(*DeleteObjectResponse)(nil),         // 42: unwindd.v1.DeleteObjectResponse
-	(*ArchitecturesRequest)(nil),         // 43: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),           // 44: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),          // 45: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),                  // 46: unwindd.v1.ObjectFiles
+	(*RecordedOptions)(nil),              // 7: unwindd.v1.RecordedOptions
+	(*WalkRequest)(nil),                  // 8: unwindd.v1.WalkRequest
+	(*WalkResponse)(nil),                 // 9: unwindd.v1.WalkResponse
+	(*Question)(nil),                     // 10: unwindd.v1.Question
+	(*MemoryQuestion)(nil),               // 11: unwindd.v1.MemoryQuestion
+	(*MappingQuestion)(nil),              // 12: unwindd.v1.MappingQuestion
+	(*DebugQuestion)(nil),                // 13: unwindd.v1.DebugQuestion
+	(*FileQuestion)(nil),                 // 14: unwindd.v1.FileQuestion
+	(*FileExtent)(nil),                   // 15: unwindd.v1.FileExtent
+	(*Answer)(nil),                       // 16: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),                 // 17: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),                // 18: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),                // 19: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),                  // 20: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),                    // 21: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),                   // 22: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),               // 23: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),               // 24: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),              // 25: unwindd.v1.SnapshotOptions
+	(*CompareOptions)(nil),               // 26: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),              // 27: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),              // 28: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),              // 29: unwindd.v1.EvaluateRequest
+	(*Report)(nil),                       // 30: unwindd.v1.Report
+	(*ReportEnd)(nil),                    // 31: unwindd.v1.ReportEnd
+	(*ReportSection)(nil),                // 32: unwindd.v1.ReportSection
+	(*SymbolizeRequest)(nil),             // 33: unwindd.v1.SymbolizeRequest
+	(*SymbolQuestionOptions)(nil),        // 34: unwindd.v1.SymbolQuestionOptions
+	(*SymbolizeQuestionsRequest)(nil),    // 35: unwindd.v1.SymbolizeQuestionsRequest
+	(*SymbolizeProfileOptions)(nil),      // 36: unwindd.v1.SymbolizeProfileOptions
+	(*SymbolizeProfileRequest)(nil),      // 37: unwindd.v1.SymbolizeProfileRequest
+	(*SymbolizeResponse)(nil),            // 38: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),            // 39: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),              // 40: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),             // 41: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),            // 42: unwindd.v1.PutObjectResponse
+	(*DeleteObjectRequest)(nil),          // 43: unwindd.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),         // 44: unwindd.v1.DeleteObjectResponse
+	(*ArchitecturesRequest)(nil),         // 45: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),           // 46: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),          // 47: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),                  // 48: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	4,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
 	4,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
-	24, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
-	25, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
-	6,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
-	15, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
-	9,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	30, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
-	10, // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
-	11, // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
-	12, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
-	13, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
-	0,  // 12: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
-	14, // 13: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
-	16, // 14: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
-	17, // 15: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
-	19, // 16: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
-	21, // 17: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
-	1,  // 18: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
-	18, // 19: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
-	18, // 20: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
-	18, // 21: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
-	20, // 22: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
-	14, // 23: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
-	22, // 24: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
-	24, // 25: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	27, // 26: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	30, // 27: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	2,  // 28: unwindd.v1.SymbolQuestionOptions.style:type_name -> unwindd.v1.SymbolQuestionOptions.Style
-	3,  // 29: unwindd.v1.SymbolQuestionOptions.functions:type_name -> unwindd.v1.SymbolQuestionOptions.Functions
-	32, // 30: unwindd.v1.SymbolizeQuestionsRequest.options:type_name -> unwindd.v1.SymbolQuestionOptions
-	34, // 31: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
-	37, // 32: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	38, // 33: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	46, // 34: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	5,  // 35: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	7,  // 36: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	23, // 37: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	26, // 38: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	28, // 39: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	31, // 40: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	33, // 41: unwindd.v1.Unwindd.SymbolizeQuestions:input_type -> unwindd.v1.SymbolizeQuestionsRequest
-	35, // 42: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
-	39, // 43: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	43, // 44: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	41, // 45: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
-	44, // 46: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	29, // 47: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	8,  // 48: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	29, // 49: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	29, // 50: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	29, // 51: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	36, // 52: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	29, // 53: unwindd.v1.Unwindd.SymbolizeQuestions:output_type -> unwindd.v1.Report
-	29, // 54: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	40, // 55: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	29, // 56: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	42, // 57: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
-	45, // 58: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	47, // [47:59] is the sub-list for method output_type
-	35, // [35:47] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	25, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
+	26, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
+	7,  // 4: unwindd.v1.WalkOptions.profile:type_name -> unwindd.v1.RecordedOptions
+	23, // 5: unwindd.v1.RecordedOptions.profile:type_name -> unwindd.v1.ProfileOptions
+	6,  // 6: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
+	16, // 7: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
+	10, // 8: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
+	31, // 9: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	11, // 10: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
+	12, // 11: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
+	13, // 12: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
+	14, // 13: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
+	0,  // 14: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
+	15, // 15: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
+	17, // 16: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
+	18, // 17: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
+	20, // 18: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
+	22, // 19: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
+	1,  // 20: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
+	19, // 21: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
+	19, // 22: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
+	19, // 23: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
+	21, // 24: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
+	15, // 25: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
+	23, // 26: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
+	25, // 27: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
+	28, // 28: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	31, // 29: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	32, // 30: unwindd.v1.ReportEnd.sections:type_name -> unwindd.v1.ReportSection
+	2,  // 31: unwindd.v1.SymbolQuestionOptions.style:type_name -> unwindd.v1.SymbolQuestionOptions.Style
+	3,  // 32: unwindd.v1.SymbolQuestionOptions.functions:type_name -> unwindd.v1.SymbolQuestionOptions.Functions
+	34, // 33: unwindd.v1.SymbolizeQuestionsRequest.options:type_name -> unwindd.v1.SymbolQuestionOptions
+	36, // 34: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	39, // 35: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	40, // 36: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	48, // 37: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	5,  // 38: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	8,  // 39: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	24, // 40: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	27, // 41: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	29, // 42: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	33, // 43: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	35, // 44: unwindd.v1.Unwindd.SymbolizeQuestions:input_type -> unwindd.v1.SymbolizeQuestionsRequest
+	37, // 45: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	41, // 46: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	45, // 47: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	43, // 48: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
+	46, // 49: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	30, // 50: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	9,  // 51: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	30, // 52: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	30, // 53: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	30, // 54: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	38, // 55: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	30, // 56: unwindd.v1.Unwindd.SymbolizeQuestions:output_type -> unwindd.v1.Report
+	30, // 57: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	42, // 58: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	30, // 59: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	44, // 60: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
+	47, // 61: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	50, // [50:62] is the sub-list for method output_type
+	38, // [38:50] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -4260,53 +4440,53 @@ func file_unwindd_proto_init() {
 		(*StackRequest_Options)(nil),
 		(*StackRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[3].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[4].OneofWrappers = []any{
 		(*WalkRequest_Options)(nil),
 		(*WalkRequest_Head)(nil),
 		(*WalkRequest_Answer)(nil),
 	}
-	file_unwindd_proto_msgTypes[4].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[5].OneofWrappers = []any{
 		(*WalkResponse_Question)(nil),
 		(*WalkResponse_Data)(nil),
 		(*WalkResponse_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[5].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[6].OneofWrappers = []any{
 		(*Question_Memory)(nil),
 		(*Question_Mapping)(nil),
 		(*Question_Debug)(nil),
 		(*Question_File)(nil),
 	}
-	file_unwindd_proto_msgTypes[6].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[11].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[7].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[12].OneofWrappers = []any{
 		(*Answer_Failure)(nil),
 		(*Answer_Memory)(nil),
 		(*Answer_Mapping)(nil),
 		(*Answer_Debug)(nil),
 		(*Answer_File)(nil),
 	}
-	file_unwindd_proto_msgTypes[13].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[19].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[14].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[20].OneofWrappers = []any{
 		(*ProfileRequest_Options)(nil),
 		(*ProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
 		(*SnapshotRequest_Options)(nil),
 		(*SnapshotRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[25].OneofWrappers = []any{
 		(*EvaluateRequest_Options)(nil),
 		(*EvaluateRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[25].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[26].OneofWrappers = []any{
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[31].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[33].OneofWrappers = []any{
 		(*SymbolizeProfileRequest_Options)(nil),
 		(*SymbolizeProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[35].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[37].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -4316,7 +4496,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   43,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

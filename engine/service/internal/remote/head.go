@@ -18,6 +18,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -97,8 +98,7 @@ func HeadOf(t *engine.Target, labels map[string]string) *Head {
 			File: m.File, Problem: m.Problem, Tried: m.Tried, Segments: m.Segments, HasSource: m.SourceModule != nil,
 		}
 		if m.Object != nil {
-			out.Object = objectOf(m.Object)
-			out.Object.HasDebug, out.Object.TriedDebug = m.Code.GlanceDebug()
+			out.Object = objectOf(m)
 			list, _ := m.Code.Companions() // unused ones are not sent
 			for i := range list {
 				out.Companions = append(out.Companions, list[i].Suffix())
@@ -122,11 +122,14 @@ func withLabels(own *trace.Facts, labels map[string]string) *trace.Facts {
 	return &f
 }
 
-// objectOf describes an object.
-func objectOf(o *object.Object) *Object {
-	return &Object{
+// objectOf describes the object of a module.
+func objectOf(m *code.Module) *Object {
+	o := m.Object
+	out := &Object{
 		Name: o.Name(), Size: o.FileSize(), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
 	}
+	out.HasDebug, out.TriedDebug = m.Code.GlanceDebug()
+	return out
 }
 
 // Encode returns a head as CBOR.

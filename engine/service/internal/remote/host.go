@@ -116,6 +116,66 @@ func (h *Host) contents(q *pb.FileQuestion) (b []byte, name string, err error) {
 	return b, name, err
 }
 
+// openObject opens the code object of a module.
+func (h *Host) openObject(index uint32, described *Object) (o *object.Object, err error) {
+	q := &pb.FileQuestion{Kind: pb.FileQuestion_OBJECT, Module: index, Size: described.Size}
+	if described.InFile { // an image of memory is in no store of files
+		q.BuildId = described.BuildID
+	}
+	formats := h.finder.Formats
+	if !described.IsForeign {
+		formats = nil
+	}
+	if described.InFile {
+		if o, err = h.openFile(q, described.Name, formats); err != nil {
+			return nil, err
+		}
+	} else {
+		b, _, err := h.contents(q)
+		if err != nil {
+			return nil, err
+		}
+		if o, err = h.finder.Store.Image(described.Name, b, formats); err != nil {
+			return nil, err
+		}
+	}
+	if string(o.BuildID()) != string(described.BuildID) {
+		id := o.BuildID()
+		_ = o.Close()
+		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, described.BuildID)
+	}
+	return o, nil
+}
+
+// openFile opens the file of a module. Its outline comes at once, and the rest when it is needed.
+func (h *Host) openFile(q *pb.FileQuestion, name string, formats object.Formats) (*object.Object, error) {
+	first := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId, Outline: true}
+	path, came, err := h.fileParts(first)
+	if err != nil {
+		return nil, err
+	}
+	o, err := h.finder.Store.OpenAs(path, name, formats)
+	if err != nil || len(came.GetThere()) == 0 {
+		return o, err
+	}
+	var there []object.Extent
+	for _, e := range came.GetThere() {
+		there = append(there, object.Extent{Offset: e.GetOffset(), Size: e.GetSize()})
+	}
+	o.SetRest(there, func(list []object.Extent, isRest bool) error {
+		more := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId}
+		for _, e := range list {
+			more.Extents = append(more.Extents, &pb.FileExtent{Offset: e.Offset, Size: e.Size})
+		}
+		now, came, err := h.fileParts(more)
+		if err == nil && (now != path || isRest && len(came.GetThere()) > 0) {
+			err = fmt.Errorf("the machine of the target: not all of %s came that was missing", name)
+		}
+		return err
+	})
+	return o, nil
+}
+
 // own adds the code object of a module.
 func (h *Host) own(o *object.Object, module uint32, as *Object) {
 	h.mu.Lock()

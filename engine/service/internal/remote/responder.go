@@ -21,9 +21,11 @@ import (
 // files of its modules. It reads no other file: a question names a module by its index, and
 // the engine has found the module's files. It is for one goroutine.
 type Responder struct {
-	target  *engine.Target
+	target  *engine.Target // nil: it is a recording
 	modules []*code.Module
 	debug   map[uint32]*object.Found
+	second  []string          // paths of the second files of a profile
+	mapped  []*object.Mapping // to be closed
 }
 
 // NewResponder makes a Responder for a target, which stays the caller's.
@@ -38,6 +40,9 @@ func (k *Responder) Close() {
 			_ = f.Object.Close()
 		}
 	}
+	for _, m := range k.mapped {
+		_ = m.Close() // it was only read
+	}
 }
 
 // filePart bounds the bytes of a file in an answer.
@@ -51,6 +56,11 @@ func (k *Responder) Answer(q *pb.Question, send func(*pb.Answer) error) error {
 			a.About = &pb.Answer_Failure{Failure: strings.ToValidUTF8(err.Error(), "?")}
 		}
 		return send(a)
+	}
+	_, isOfFile := q.GetAbout().(*pb.Question_File)
+	_, isOfDebug := q.GetAbout().(*pb.Question_Debug)
+	if k.target == nil && !isOfFile && !isOfDebug {
+		return answer(func(*pb.Answer) error { return errNoMemory })
 	}
 	switch about := q.GetAbout().(type) {
 	case *pb.Question_Memory:
@@ -275,6 +285,10 @@ func (k *Responder) file(q *pb.FileQuestion) (name string, data []byte, err erro
 			return "", data, err
 		}
 		return "", nil, fmt.Errorf("a question for the source module of module %d, which has none", q.GetModule())
+	}
+	if q.GetKind() == pb.FileQuestion_SECOND_FILE {
+		data, err = k.secondFile(q.GetModule())
+		return "", data, err
 	}
 	m, err := k.module(q.GetModule())
 	if err != nil {

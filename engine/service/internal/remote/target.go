@@ -120,7 +120,7 @@ func (t *Target) openModule(index uint32, described *Module, m *target.Module) (
 		t.findHere(described, m)
 		return nil
 	}
-	o, err := t.openObject(index, described.Object)
+	o, err := t.host.openObject(index, described.Object)
 	if err != nil {
 		return fmt.Errorf("module %q: %w", described.Path, err)
 	}
@@ -130,65 +130,6 @@ func (t *Target) openModule(index uint32, described *Module, m *target.Module) (
 	defer t.mu.Unlock()
 	t.objects = append(t.objects, o)
 	return nil
-}
-
-func (t *Target) openObject(index uint32, described *Object) (o *object.Object, err error) {
-	q := &pb.FileQuestion{Kind: pb.FileQuestion_OBJECT, Module: index, Size: described.Size}
-	if described.InFile { // an image of memory is in no store of files
-		q.BuildId = described.BuildID
-	}
-	formats := t.finder.Formats
-	if !described.IsForeign {
-		formats = nil
-	}
-	if described.InFile {
-		if o, err = t.openFile(q, described.Name, formats); err != nil {
-			return nil, err
-		}
-	} else {
-		b, _, err := t.host.contents(q)
-		if err != nil {
-			return nil, err
-		}
-		if o, err = t.finder.Store.Image(described.Name, b, formats); err != nil {
-			return nil, err
-		}
-	}
-	if string(o.BuildID()) != string(described.BuildID) {
-		id := o.BuildID()
-		_ = o.Close()
-		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, described.BuildID)
-	}
-	return o, nil
-}
-
-// openFile opens the file of a module. Its outline comes at once, and the rest when it is needed.
-func (t *Target) openFile(q *pb.FileQuestion, name string, formats object.Formats) (*object.Object, error) {
-	first := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId, Outline: true}
-	path, came, err := t.host.fileParts(first)
-	if err != nil {
-		return nil, err
-	}
-	o, err := t.finder.Store.OpenAs(path, name, formats)
-	if err != nil || len(came.GetThere()) == 0 {
-		return o, err
-	}
-	var there []object.Extent
-	for _, e := range came.GetThere() {
-		there = append(there, object.Extent{Offset: e.GetOffset(), Size: e.GetSize()})
-	}
-	o.SetRest(there, func(list []object.Extent, isRest bool) error {
-		more := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId}
-		for _, e := range list {
-			more.Extents = append(more.Extents, &pb.FileExtent{Offset: e.Offset, Size: e.Size})
-		}
-		now, came, err := t.host.fileParts(more)
-		if err == nil && (now != path || isRest && len(came.GetThere()) > 0) {
-			err = fmt.Errorf("the machine of the target: not all of %s came that was missing", name)
-		}
-		return err
-	})
-	return o, nil
 }
 
 // findHere finds a file on this machine that the machine of the target lacks.
