@@ -35,7 +35,7 @@ test-all: ## all tests, those that compile, wait and compare too
 # large comparisons. Of the others, the tests in which goroutines share something.
 # The race detector's run time waits a second at the end of every process for races
 # to come, and the tests start processes by the hundred.
-RACE_WHOLE = ./cmd/unwindd/internal/mcp ./engine/internal/debuginfod ./engine/internal/otlpexport ./engine/plugin ./internal/confine ./engine/internal/profile ./engine/service ./engine/service/fleet ./engine/service/internal/objects ./engine/service/internal/page ./engine/service/internal/remote ./engine/service/internal/worker ./engine/symbolize ./engine/internal/target/process
+RACE_WHOLE = ./cmd/unwindd/internal/mcp ./engine/internal/debuginfod ./engine/internal/otlpexport ./engine/plugin ./internal/confine ./engine/internal/profile ./engine/service ./engine/service/fleet ./engine/service/internal/buildids ./engine/service/internal/objects ./engine/service/internal/page ./engine/service/internal/remote ./engine/service/internal/worker ./engine/symbolize ./engine/internal/target/process
 RACE_SHARED = ./cfi ./engine/internal/flamepage ./engine/internal/comparepage ./cmd/unwindd ./engine ./engine/internal/code ./engine/object ./engine/report ./engine/internal/symbol ./engine/internal/symbol/breakpad ./engine/internal/symbol/dwarf ./engine/internal/symbol/llvmir ./engine/internal/symbol/resolve ./engine/walk \
 	./engine/internal/target/elfcore ./engine/internal/target/gpusamples/rocprof ./engine/internal/target/snapshot ./cmd/unwindd/internal/verify ./engine/internal/unpack ./internal/oracle ./locexpr ./plugins/amdgpu ./sdk ./sdk/archtest
 RACE_TESTS = AsFarAs|EndWithTheirCallers|ASoundPlugin|Concurrent|Shared|Share|AtOnce|PipeIsReadOnce|RecordingsFromAnywhere|ALinkShows|TwoProfilesAreCompared|NobodyReads|ReadsEnd|NothingReads|Cancelling|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PageOpensAt|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServeTraces|SocketActivation|NeedsLittleMemory|PackedSections
@@ -72,4 +72,5 @@ proof: ## what takes longer than CI: every comparison on large inputs, and long 
 	cd .ci/peers && $(GO) run ./runtimes/cpython -peers && $(GO) run ./runtimes/cpython -values && $(GO) run ./runtimes/cpython -samples 1000
 	cd .ci/peers && $(GO) run ./runtimes/hotspot -unwindd ../../bin/unwindd && $(GO) run ./runtimes/v8 -unwindd ../../bin/unwindd && $(GO) run ./runtimes/ruby && $(GO) run ./runtimes/php
 	cd .ci/peers && $(GO) run ./compare/made -jobs 1000 && $(GO) run ./compare/real -unwindd ../../bin/unwindd
+	cd .ci/peers && $(GO) run ./attacks && $(GO) run ./attacks -soak 10m
 	.ci/fuzz 10m

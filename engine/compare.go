@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -31,6 +32,10 @@ type CompareOptions struct {
 	CrashedOnly bool
 	// Jobs is how many targets are walked at a time; 0: as many as there are processors.
 	Jobs int
+	// Elsewhere, where it is not nil, has another machine walk an open target, and returns what WritePart of a
+	// Comparer there wrote of it alone. The target has the path and the labels there that it has here. An error is
+	// why the target could not be read. Several goroutines call it.
+	Elsewhere func(ctx context.Context, t *Target, path string, labels map[string]string) (part []byte, err error)
 }
 
 // Comparer compares the stacks of many targets. It keeps their distinct stacks, not the targets. It may be
@@ -168,6 +173,10 @@ func (c *Comparer) merged() *comparison.Part {
 
 // add walks an open target and adds it.
 func (c *Comparer) add(ctx context.Context, w *comparer, t *Target, path string) {
+	if c.options.Elsewhere != nil {
+		c.addElsewhere(ctx, w, t, path)
+		return
+	}
 	var one *comparison.Target
 	err := guarded(func() (err error) {
 		one, err = c.convert(ctx, w, t, path)
@@ -180,6 +189,26 @@ func (c *Comparer) add(ctx context.Context, w *comparer, t *Target, path string)
 		one = c.unread(path, err)
 	}
 	w.part.Add(one)
+}
+
+// addElsewhere has an open target walked by another machine and adds it.
+func (c *Comparer) addElsewhere(ctx context.Context, w *comparer, t *Target, path string) {
+	data, err := c.options.Elsewhere(ctx, t, path, c.withOwn(path, t.Labels(c.options.Labels)))
+	if ctx.Err() != nil {
+		return
+	}
+	var part *comparison.Part
+	if err == nil {
+		part, err = comparison.Read(bytes.NewReader(data))
+	}
+	if err == nil && part.Len() != 1 {
+		err = fmt.Errorf("a part of a comparison with %d targets, expected one", part.Len())
+	}
+	if err != nil {
+		w.part.Add(c.unread(path, err))
+		return
+	}
+	w.part.Merge(part)
 }
 
 // guarded is object.Guard for what may have a defect, too: one target among thousands does not end the

@@ -275,6 +275,7 @@ func (e *Engine) Finder(path string) object.Finder {
 		Symbols:     e.options.Symbols,
 		IsUnseen:    e.options.IsUnseen,
 		Indexes:     e.indexes,
+		Told:        &object.Told{},
 	}
 	if path != "" && !e.options.IsUnseen {
 		f.Folders = []string{filepath.Dir(path)}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -114,20 +115,48 @@ func (f *compareFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{MaxUnpacked: uint64(f.maxUnpacked), Goroutines: true})
+	server, err := f.connectServer(cmd)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+		f.inProcess = true // nothing is walked here
+	}
+	e, end, err := f.newEngine(f.globals, engine.Options{Plugins: elsewhere(cmd.Context(), server), MaxUnpacked: uint64(f.maxUnpacked), Goroutines: true})
 	if err != nil {
 		return err
 	}
 	defer end()
 	isOfThreads := f.threads || f.format != partFormat && in.isOne()
-	c := &comparing{
-		comparedInputs: in, flags: f,
-		comparer: e.NewComparer(engine.CompareOptions{Labels: rules, Own: in.labels, ByThread: isOfThreads, CrashedOnly: f.crashed, Jobs: f.jobs}), engine: e,
+	options := engine.CompareOptions{Labels: rules, Own: in.labels, ByThread: isOfThreads, CrashedOnly: f.crashed, Jobs: f.jobs}
+	ctx := cmd.Context()
+	if server != nil {
+		ctx = f.compareElsewhere(ctx, server, &options)
 	}
-	if err := c.addAll(cmd); err != nil {
-		return err
+	c := &comparing{comparedInputs: in, flags: f, comparer: e.NewComparer(options), engine: e}
+	if err := c.addAll(ctx); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if server != nil {
+		f.saySent(server, "all targets")
 	}
 	return f.print(c)
+}
+
+// compareElsewhere has a server walk the targets, whose part each comes from there. The context that it returns
+// ends where the server cannot be asked.
+func (f *compareFlags) compareElsewhere(ctx context.Context, c *service.Client, o *engine.CompareOptions) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	o.Elsewhere = func(ctx context.Context, t *engine.Target, path string, labels map[string]string) ([]byte, error) {
+		part, err := c.Part(ctx, t, path, labels, f.crashed)
+		var e *service.Error
+		if errors.As(err, &e) && e.IsOfServer() {
+			end(err)
+		}
+		return part, err
+	}
+	return ctx
 }
 
 // checkFlags refuses flags that have no meaning, before anything is read.
@@ -162,8 +191,7 @@ type comparing struct {
 }
 
 // addAll adds all targets.
-func (c *comparing) addAll(cmd *cobra.Command) error {
-	ctx := cmd.Context()
+func (c *comparing) addAll(ctx context.Context) error {
 	c.progress = newWorkProgress("targets")
 	defer c.progress.end()
 	if err := c.comparer.AddPaths(ctx, c.paths, c.count); err != nil {

@@ -170,6 +170,22 @@ func TestTextIsEscaped(t *testing.T) {
 		{"symbolize", "--obj", words, "FRAME 0x4012aa"}, {"symbolize", "--obj", server, "none" + poison},
 		{"none" + poison}, {"stack", "--none" + poison}, {"stack", "--format", poison, core},
 	}
+	for _, format := range []string{"json", "breakpad"} {
+		for _, file := range []string{snapshot, core} {
+			cases = append(cases, []string{"stack", file, "--exe", server, "--format", format})
+		}
+	}
+	for _, format := range []string{"json", "speedscope", "firefox"} {
+		cases = append(cases, []string{"profile", "--in-process", "--objects", dir, "--format", format, recording})
+	}
+	for _, args := range [][]string{
+		{"plugin", "list", "--plugin-dir", plugins}, {"plugin", "info", "loud", "--plugin-dir", plugins}, {"compare", snapshot, core},
+		{"snapshot", core, "-o", filepath.Join(t.TempDir(), "s"+poison)}, {"eval", "--arch", "x86_64", "--expr", "lit1; none" + poison},
+		{"dump", "notes", notes}, {"dump", "cfi", server}, {"dump", "expr", server}, {"dump", "spirv", spirv}, {"dump", "visa", visa}, {"dump", "llvmir", llvm},
+	} {
+		cases = append(cases, append(args, "--format", "json"))
+	}
+	cases = append(cases, []string{"symbolize", "--obj", server, "--output-style", "json", "0x401100"})
 	for _, style := range []string{"llvm", "gnu"} {
 		for _, more := range []string{"", "--pretty-print", "--basenames", "--relativenames", "--addresses", "--no-demangle", "--functions=short", "--print-source-context-lines=3"} {
 			args := []string{"symbolize", "--obj", server, "--output-style", style, "0x401100"}

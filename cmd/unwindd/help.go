@@ -26,7 +26,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"Common flags", `obj thread crashed top source locals full-names goroutines fail-on-crash fail-if-differ signature
 		functions event focus callers http annotate gpu pid pids collect duration
 		files expr var arch runtime request reg mem hex as wait group
-		listen queue workers check cancel state
+		listen otlp-listen otlp-to queue workers check cancel state
 		format output color verbose help version`},
 	{"What is printed", `globals registers code depth elements raw no-inlines no-fold max-frames max-stack
 		signature-version mark-guesses disassembler
@@ -36,13 +36,13 @@ var flagGroups = []struct{ title, flags string }{
 	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up per-second`},
 	{"What is recorded", `tid idle recorder native frequency repeat every interval keep live`},
 	{"Targets", `from label threads`},
-	{"What is profiled", `jobs objects join-window otlp kallsyms root perf-map`},
+	{"What is profiled", `jobs objects join-window otlp symbolize kallsyms root perf-map`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
 	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},
 	{"Jobs", `priority deadline again parts`},
 	{"The queue", `queue-listen queue-ca queue-cert queue-key queue-creds queue-config queue-keep queue-replicas queue-size`},
 	{"Who is let in", `tls-cert tls-key client-ca tokens host`},
-	{"Bounds", `max-body max-answer max-time max-memory max-idle max-waiting max-waiting-each max-handed-over max-spool max-objects max-reports drain`},
+	{"Bounds", `max-body max-answer max-time max-memory max-idle max-connections max-waiting max-waiting-each max-handed-over max-spool max-objects max-reports drain`},
 	{"The log", `log-level log-json`},
 	{"Settings and plugins", `config server in-process plugin-dir plugin-log`},
 }
@@ -60,7 +60,7 @@ func groupsOf(cmd *cobra.Command) (groups []manual.Group) {
 	cmd.InitDefaultHelpFlag()
 	left := map[string]*pflag.Flag{}
 	note := func(f *pflag.Flag) {
-		if !f.Hidden && (f.Name != "server" || cmd.Name() == "stack" || !cmd.HasParent()) {
+		if !f.Hidden && (f.Name != "server" || slices.Contains(serverCommands, cmd.Name()) || !cmd.HasParent()) {
 			left[f.Name] = f
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -332,8 +333,8 @@ func (g *globals) prepare(cmd *cobra.Command, args []string) error {
 		}
 		g.reads(value.String())
 	})
-	if g.server != "" && cmd.Name() != "stack" {
-		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}
+	if g.server != "" && !slices.Contains(serverCommands, cmd.Name()) {
+		return usageError{fmt.Errorf("--server %s: expected one of the commands %s: %s is done here", g.server, strings.Join(serverCommands, ", "), cmd.Name())}
 	}
 	return g.notOverInput(g.output)
 }

@@ -19,9 +19,19 @@ func (f *profileFlags) collector() (*report.Collector, error) {
 	if f.otlp == "" {
 		return nil, nil
 	}
-	c, err := report.NewCollector(f.otlp)
+	c, err := newCollector("--otlp", f.otlp)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--otlp: %w", err)}
+		return nil, err
+	}
+	c.Message = func(text string) { messages.Printf("unwindd: collector %s: %s\n", c, text) }
+	return c, nil
+}
+
+// newCollector makes a collector of the URL of a flag, with the headers of the environment.
+func newCollector(flag, url string) (*report.Collector, error) {
+	c, err := report.NewCollector(url)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	for _, name := range otlpHeaders {
 		if text := os.Getenv(name); text != "" {
@@ -31,7 +41,6 @@ func (f *profileFlags) collector() (*report.Collector, error) {
 			break
 		}
 	}
-	c.Message = func(text string) { messages.Printf("unwindd: collector %s: %s\n", c, text) }
 	return c, c.Connect()
 }
 

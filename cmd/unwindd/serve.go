@@ -36,6 +36,7 @@ type serveFlags struct {
 	debuginfodFlags
 	symbolFlags
 	fleet       queueFlags // of a server: the fleet for requests that have no place
+	relay       relayFlags // likewise: profiles that are passed on
 	listen      []string
 	sysroot     string
 	debugDirs   []string
@@ -93,6 +94,9 @@ ID, and at the servers of --debuginfod and --symbols.
 SIGTERM ends it when the requests that are under way are answered, within --drain; SIGHUP
 has it read its tokens, its certificates and the configuration file again.
 
+With --otlp-listen it takes profiles of OpenTelemetry's profilers and collectors, names
+their native frames, and passes them on to the collector of --otlp-to.
+
 With --queue, the workers of a fleet ('unwindd worker') do what there is no place for.
 
 What its flags say can be in the table [serve] of the configuration file too, by the
@@ -112,6 +116,7 @@ same names; flags count more.`,
 	}
 	f.add(cmd.Flags())
 	f.addFleet(cmd.Flags())
+	f.relay.add(cmd.Flags())
 	cmd.Flags().BoolVar(&f.isCheck, "check", false, "ask the server that listens there whether it takes requests, and end")
 	forCommandLine(cmd.Flags(), "check")
 	return cmd
@@ -136,10 +141,11 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logLevel, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; -v is debug")
 	flags.IntVar(&f.limits.Workers, "workers", f.limits.Workers, "work on `N` requests at a time")
 	flags.IntVar(&f.limits.Waiting, "max-waiting", d.Waiting, "let `N` requests wait; more are told to come again")
+	flags.IntVar(&f.limits.Connections, "max-connections", d.Connections, "let `N` connections be open, and N requests be under way (default a quarter of the descriptors that it may have, 4096 at most)")
 	flags.IntVar(&f.limits.PerUser, "max-waiting-each", d.PerUser, "let `N` requests of one caller wait")
 	flags.IntVar(&f.limits.Frames, "max-frames", d.Frames, "keep at most `N` frames of a stack, whatever a request asks for")
 	flags.DurationVar(&f.limits.Time, "max-time", d.Time, "a request may be worked on for `DURATION`")
-	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, nothing for `DURATION`")
+	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, less than 64 KiB for `DURATION`")
 	for _, size := range []struct {
 		value       *byteSize
 		name, usage string
@@ -219,7 +225,12 @@ func (f *serveFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeListeners(listeners)
+	defer func() { closeListeners(listeners) }()
+	profiles, err := f.listenForProfiles(ctx, secure != nil, o.Tokens != nil)
+	if err != nil {
+		return err
+	}
+	listeners = append(listeners, profiles...)
 	spans, endTraces, err := traces(o.Log)
 	if err != nil {
 		return err
@@ -241,9 +252,13 @@ func (f *serveFlags) run(ctx context.Context) error {
 	})
 	failed := make(chan error, len(listeners))
 	ready := report.NewLinePrinter(stdout)
-	for _, l := range listeners {
-		go func() { failed <- s.Serve(l, secure.config()) }()
-		ready.Printf("listening %s\n", addressOf(l))
+	for i, l := range listeners {
+		serve, what := s.Serve, ""
+		if i >= len(listeners)-len(profiles) {
+			serve, what = s.ServeProfiles, " for profiles"
+		}
+		go func() { failed <- serve(l, secure.config()) }()
+		ready.Printf("listening %s%s\n", addressOf(l), what)
 	}
 	if err := ready.Flush(); err != nil {
 		return err
@@ -319,6 +334,9 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	if o.Queue, err = f.queue(); err != nil {
 		return o, nil, err
 	}
+	if o.Collector, err = f.relay.collector(); err != nil {
+		return o, nil, err
+	}
 	d := f.downloads(func(text string) { o.Log.Debug(text) })
 	f.symbolFlags.addTo(&d)
 	d.MaxFiles = -1 // workers bound the files of each request
@@ -336,8 +354,8 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 
 // checkLimits refuses invalid limits, and an invalid level of the log.
 func (f *serveFlags) checkLimits() error {
-	if f.limits.Workers < 1 || f.limits.Waiting < 0 || f.limits.PerUser < 0 || f.limits.Frames < 1 || f.limits.Time <= 0 || f.limits.Idle <= 0 {
-		return usageError{errors.New("--workers, --max-frames, --max-time and --max-idle are 1 or more, --max-waiting and --max-waiting-each not below 0")}
+	if f.limits.Workers < 1 || f.limits.Waiting < 0 || f.limits.PerUser < 0 || f.limits.Connections < 0 || f.limits.Frames < 1 || f.limits.Time <= 0 || f.limits.Idle <= 0 {
+		return usageError{errors.New("--workers, --max-frames, --max-time and --max-idle are 1 or more, --max-connections, --max-waiting and --max-waiting-each not below 0")}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
 		return usageError{fmt.Errorf("--log-level %s: expected debug, info, warn or error", f.logLevel)}
@@ -456,29 +474,34 @@ func (f *serveFlags) listeners(ctx context.Context, isSecure, hasTokens bool) (l
 		addresses = []string{"unix:" + socketPath()}
 	}
 	for _, a := range addresses {
-		l, err := listenAt(ctx, a)
+		l, err := listenAt(ctx, "--listen", a)
 		if err != nil {
 			return list, err
 		}
 		list = append(list, l)
 	}
+	return list, f.mayListen("--listen", list, isSecure, hasTokens)
+}
+
+// mayListen refuses addresses that others reach where it is not known who they are.
+func (f *serveFlags) mayListen(flag string, list []net.Listener, isSecure, hasTokens bool) error {
 	for _, l := range list {
 		f.isOpen = f.isOpen || !service.IsLocal(l.Addr())
 		if !service.IsLocal(l.Addr()) && (!isSecure || !hasTokens && f.clientCA == "") {
-			return list, usageError{fmt.Errorf("--listen %s: others reach this address: expected --tls-cert and --tls-key, and --tokens or --client-ca", l.Addr())}
+			return usageError{fmt.Errorf("%s %s: others reach this address: expected --tls-cert and --tls-key, and --tokens or --client-ca", flag, l.Addr())}
 		}
 	}
-	return list, nil
+	return nil
 }
 
-// listenAt listens at unix:PATH or HOST:PORT. It replaces a socket that a dead server left.
-func listenAt(ctx context.Context, address string) (net.Listener, error) {
+// listenAt listens at unix:PATH or HOST:PORT of a flag. It replaces a socket that a dead server left.
+func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--listen %s: expected unix:PATH or HOST:PORT: %w", address, err)}
+			return nil, usageError{fmt.Errorf("%s %s: expected unix:PATH or HOST:PORT: %w", flag, address, err)}
 		}
 		if host == "" {
 			address = "localhost" + address
@@ -489,7 +512,7 @@ func listenAt(ctx context.Context, address string) (net.Listener, error) {
 		var d net.Dialer
 		if live, err := d.DialContext(ctx, "unix", path); err == nil {
 			_ = live.Close()
-			return nil, fmt.Errorf("--listen %s: a server listens there already", address)
+			return nil, fmt.Errorf("%s %s: a server listens there already", flag, address)
 		} else if errors.Is(err, syscall.ECONNREFUSED) {
 			_ = os.Remove(path)
 		}

@@ -22,26 +22,41 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file lets a server walk stacks. The targets are opened here, and stay here.
+// This file lets a server do the work of commands. The targets are opened here, and stay here.
 
-// connect makes a client of the server that --server names, else UNWINDD_SERVER; nil where
+// serverCommands are the commands of which a server does the work.
+var serverCommands = []string{"stack", "profile", "compare", "snapshot", "symbolize"}
+
+// connectServer makes a client of the server that --server names, else UNWINDD_SERVER; nil where
 // neither names one.
-func (f *stackFlags) connect(cmd *cobra.Command) (*service.Client, error) {
-	origin, address := "--server", f.server
+func (g *globals) connectServer(cmd *cobra.Command) (*service.Client, error) {
+	origin, address := "--server", g.server
 	if address == "" && !cmd.Flags().Changed("server") {
 		origin, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
 	}
 	if address == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	if f.program != "" {
-		return nil, usageError{fmt.Errorf("--disassembler %s: the server at %s has its own", f.program, address)}
-	}
-	c, err := service.NewClient(service.ClientOptions{Address: address, Token: os.Getenv("UNWINDD_TOKEN")})
+	c, err := service.NewClient(service.ClientOptions{Address: address, Token: os.Getenv("UNWINDD_TOKEN"), Log: g.log()})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%s: %w", origin, err)}
 	}
 	return c, nil
+}
+
+// refuseDisassembler refuses a disassembler of this machine where a server does the work.
+func refuseDisassembler(c *service.Client, program string) error {
+	if c == nil || program == "" {
+		return nil
+	}
+	return usageError{fmt.Errorf("--disassembler %s: the server at %s has its own", program, c.Address())}
+}
+
+// saySent says how many bytes went to a server and came from it.
+func (g *globals) saySent(c *service.Client, about string) {
+	if log := g.log(); log != nil {
+		log(fmt.Sprintf("%s: %d bytes were sent to the server, %d came from it", about, c.Sent(), c.Received()))
+	}
 }
 
 // elsewhere returns options with the architectures of a server, whose plugins read registers of
@@ -115,9 +130,7 @@ func (a *servedTarget) write(_ context.Context, w *writer) error {
 		return ofServer(err)
 	}
 	<-a.ended
-	if log := a.log(); log != nil {
-		log(fmt.Sprintf("%s: %d bytes were sent to the server, %d came from it", a.target.Info().Path, a.client.Sent(), a.client.Received()))
-	}
+	a.saySent(a.client, a.target.Info().Path)
 	return a.notOverFiles(a.target)
 }
 

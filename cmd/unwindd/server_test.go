@@ -131,7 +131,7 @@ func TestServerRefuses(t *testing.T) {
 		{[]string{"stack", "--server", "ftp://x:1", serverCore}, "expected unix:PATH", exitUsage},
 		{[]string{"stack", "--server", "https://user@x:1/", serverCore}, "expected unix:PATH", exitUsage},
 		{[]string{"stack", "--server", "unix:/nowhere", "--code", "3", "--disassembler", "/bin/true", serverCore}, "has its own", exitUsage},
-		{[]string{"profile", "--server", "unix:/nowhere", "x"}, "expected the command stack", exitUsage},
+		{[]string{"dump", "rows", "--server", "unix:/nowhere", "x"}, "expected one of the commands stack, profile", exitUsage},
 		{[]string{"stack", "--server", "unix:/nowhere", serverCore}, "no server answers at unix:/nowhere (no such file or directory)", exitInput},
 		{[]string{"stack", "--server", "unix:/nowhere", "/nowhere.core"}, "/nowhere.core: no such file", exitInput},
 	} {

@@ -13,7 +13,7 @@ import (
 // reloaded are the settings that a server takes while it serves. The others it takes when it
 // starts.
 var reloaded = []string{
-	"tokens", "tls-cert", "tls-key", "client-ca", "drain", "log-level", "max-waiting", "max-waiting-each", "max-frames", "max-time",
+	"tokens", "tls-cert", "tls-key", "client-ca", "drain", "log-level", "max-connections", "max-waiting", "max-waiting-each", "max-frames", "max-time",
 	"max-idle", "max-body", "max-answer", "max-spool", "max-objects",
 }
 

@@ -4,7 +4,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 
@@ -12,7 +12,9 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // snapshotFlags are the flags of `unwindd snapshot`.
@@ -76,7 +78,17 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err := cmp.Or(f.check(), checkFile("gpu-core", f.gpuCore)); err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.globals, engine.Options{DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: true})
+	server, err := f.connectServer(cmd)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+		f.inProcess = true // nothing is walked here
+	}
+	e, end, err := f.newEngine(f.globals, engine.Options{
+		Plugins: elsewhere(cmd.Context(), server), DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: true,
+	})
 	if err != nil {
 		return err
 	}
@@ -89,34 +101,86 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	for _, m := range t.Modules() {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
-	var s *engine.Snapshot
-	err = engine.Guard(func() (err error) {
-		s, err = t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.job.Files, AnyFile: f.anyFile})
-		return err
-	})
+	if server != nil {
+		return f.finish(f.takeElsewhere(cmd.Context(), server, t))
+	}
+	taken, err := f.take(cmd.Context(), t)
 	if err != nil {
 		return err
 	}
-	if s.Unwalked != nil {
-		return s.Unwalked
+	return f.finish(taken)
+}
+
+// takenSnapshot is a snapshot that can be written, after which its summary is known.
+type takenSnapshot struct {
+	snapshotSummary
+	write func(io.Writer) error
+}
+
+func (f *snapshotFlags) options() engine.SnapshotOptions {
+	return engine.SnapshotOptions{Files: f.job.Files, AnyFile: f.anyFile}
+}
+
+// take takes a snapshot.
+func (f *snapshotFlags) take(ctx context.Context, t *engine.Target) (*takenSnapshot, error) {
+	var s *engine.Snapshot
+	err := engine.Guard(func() (err error) {
+		s, err = t.Snapshot(ctx, f.options())
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Unwalked != nil:
+		return nil, s.Unwalked
 	}
-	sum := snapshotSummary{
-		Path: f.output, Threads: len(s.Contents().Threads), Frames: s.Frames, Modules: len(s.Contents().Modules),
+	taken := &takenSnapshot{snapshotSummary{
+		Threads: len(s.Contents().Threads), Frames: s.Frames, Modules: len(s.Contents().Modules),
 		Problems: append(append([]string{}, t.Problems()...), s.Problems...),
-	}
+	}, s.Write}
 	for _, m := range s.Contents().Memory {
-		sum.Memory += len(m.Data)
+		taken.Memory += len(m.Data)
 	}
-	var toStdout bool
-	if sum.Bytes, toStdout, err = f.writeSnapshot(s.Write); err != nil {
+	return taken, nil
+}
+
+// takeElsewhere has a server take a snapshot, which comes while it is written.
+func (f *snapshotFlags) takeElsewhere(ctx context.Context, c *service.Client, t *engine.Target) *takenSnapshot {
+	taken := &takenSnapshot{}
+	taken.write = func(w io.Writer) error {
+		end, err := c.Snapshot(ctx, t, f.options(), w)
+		if err != nil {
+			return ofServer(err)
+		}
+		f.saySent(c, t.Info().Path)
+		taken.snapshotSummary = snapshotSummary{
+			Threads: int(end.GetStacks()), Frames: int(end.GetFrames()), Modules: int(end.GetModules()), Memory: int(end.GetMemory()), //nolint:gosec // of the server
+			Problems: append([]string{}, end.GetProblems()...),
+		}
+		return nil
+	}
+	return taken
+}
+
+// finish writes a snapshot, and says what is in it.
+func (f *snapshotFlags) finish(taken *takenSnapshot) error {
+	size, toStdout, err := f.writeSnapshot(taken.write)
+	if err != nil {
 		return err
 	}
+	sum := &taken.snapshotSummary
+	sum.Path, sum.Bytes = f.output, size
 	about := stdout
 	if toStdout {
 		about = stderr
 	}
 	if f.format == "json" {
-		return json.NewEncoder(about).Encode(sum)
+		b, err := escape.AppendJSON(nil, sum, "")
+		if err != nil {
+			return err
+		}
+		_, err = about.Write(b)
+		return err
 	}
 	for _, p := range sum.Problems {
 		messages.Printf("unwindd: %s\n", p)

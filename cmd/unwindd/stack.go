@@ -142,8 +142,8 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if len(targets) > 1 || targets[0].folder != "" {
 		f.job.WithPath = true
 	}
-	server, err := f.connect(cmd)
-	if err != nil {
+	server, err := f.connectServer(cmd)
+	if err := cmp.Or(err, refuseDisassembler(server, f.program)); err != nil {
 		return err
 	}
 	prepare := f.prepare

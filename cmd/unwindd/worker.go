@@ -142,11 +142,9 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 		return err
 	}
 	defer endQueue()
-	cache := filepath.Join(o.State, "fleet")
-	if o.Remote, err = fleet.OpenObjects(q, cache, o.Limits.Objects, o.Remote); err != nil {
+	if o.Remote, err = fleet.OpenObjects(q, filepath.Join(o.State, "fleet"), o.Limits.Objects, o.Remote); err != nil {
 		return err
 	}
-	o.Caches = append(o.Caches, cache)
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -171,11 +169,14 @@ func (f *workerFlags) serveQueue(ctx context.Context) error {
 		return err
 	}
 	log := f.logger()
-	_, place, end, err := f.openQueue(ctx, log)
+	q, place, end, err := f.openQueue(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer end()
+	served, stop := context.WithCancel(ctx)
+	defer stop()
+	go q.ServeUsers(served)
 	ended := make(chan syscall.Signal, 1)
 	takeSignals(func(sig syscall.Signal) bool {
 		if sig == syscall.SIGINT || sig == syscall.SIGTERM {

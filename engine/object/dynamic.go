@@ -58,8 +58,7 @@ func (o *Object) dynamicString(tag elf.DynTag, most uint64) (text string) {
 	_ = Guard(func() error { // a file that is cut has none
 		tags, err := o.dynamicTags()
 		if offset, ok := tags[tag]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && offset < tags[elf.DT_STRSZ] {
-			b := o.fileFrom(tags[elf.DT_STRTAB] + offset)
-			b = b[:min(uint64(len(b)), tags[elf.DT_STRSZ]-offset, most)]
+			b := o.fileUpTo(tags[elf.DT_STRTAB]+offset, min(tags[elf.DT_STRSZ]-offset, most))
 			if before, _, ok := bytes.Cut(b, []byte{0}); ok {
 				text = string(before)
 			}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/unwindd/unwindd/internal/host"
@@ -62,6 +63,9 @@ type Finder struct {
 	// files instead of this machine's folders; nil: the target is of this machine.
 	Owner Owner
 
+	// Told bounds the text about searches for the files of one target; nil: it is not bounded.
+	Told *Told
+
 	// Indexes remembers the contents of folders for other finders, too; nil: the finder remembers them for itself.
 	Indexes *FolderIndexes
 
@@ -81,6 +85,25 @@ type FolderIndexes struct {
 // NewFolderIndexes returns FolderIndexes of no folder.
 func NewFolderIndexes() *FolderIndexes {
 	return &FolderIndexes{folders: map[string]*folderIndex{}}
+}
+
+// Told counts the bytes of text about places that had no file, for all modules of a target: a small record can name
+// a long path that other records name too, and each makes a text for each place.
+type Told struct{ bytes atomic.Int64 }
+
+// maxTold bounds that text. The modules of a large program make 4 MiB of it.
+const maxTold = 16 << 20
+
+// keeps reports whether a text, and that about places that were tried, is kept.
+func (t *Told) keeps(what string, tried []Attempt) bool {
+	if t == nil {
+		return true
+	}
+	n := len(what)
+	for _, a := range tried {
+		n += len(a.Path) + len(a.Reason)
+	}
+	return t.bytes.Add(int64(n)) <= maxTold
 }
 
 // foldersMu is not in the Finder so that a Finder can be copied.
@@ -194,7 +217,12 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 	if f.IsUnseen {
 		what = notHere(name, s.want)
 	}
-	what += s.listed(f)
+	if f.Told.keeps(what, s.tried) {
+		what += s.listed(f)
+	} else { // the module's path is beside the problem
+		what = fmt.Sprintf("no file in %d places, which are not listed: the target has named files whose places have more than %d bytes", len(s.tried), maxTold)
+		s.tried = nil
+	}
 	if s.findDebugOnly(f); s.debugOnly != nil {
 		return s.foundDebug(what)
 	}

@@ -501,3 +501,27 @@ func TestDebugFilesOfImagesAreFoundByTheirLink(t *testing.T) {
 	}
 	found.Object.Close()
 }
+
+// TestTextAboutPlacesIsBounded: what is said of places that were tried is left out where a target has named
+// too many of them.
+func TestTextAboutPlacesIsBounded(t *testing.T) {
+	f := Finder{Sysroot: t.TempDir(), Told: &Told{}}
+	name := "/" + strings.Repeat("directory/", 400)
+	bytes := 0
+	for i := range 5_000 {
+		found := f.Find(name, nil, false)
+		bytes += len(found.Problem)
+		for _, a := range found.Tried {
+			bytes += len(a.Path)
+		}
+		switch isListed := len(found.Tried) > 0; {
+		case i == 0 && (!isListed || !strings.Contains(found.Problem, "tried "+f.Sysroot)):
+			t.Fatalf("%.200s: %v", found.Problem, found.Tried)
+		case i == 4_999 && (isListed || !strings.Contains(found.Problem, "places, which are not listed")):
+			t.Fatalf("%.200s: %d tried", found.Problem, len(found.Tried))
+		}
+	}
+	if bytes > 3*maxTold {
+		t.Errorf("%d bytes of text", bytes)
+	}
+}

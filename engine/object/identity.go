@@ -45,6 +45,9 @@ func (o *Object) TextID() (id []byte) {
 	size += -size % breakpadID
 	// Readers of the section report why its bytes are not there.
 	_ = Guard(func() error {
+		if err := o.need(text.Offset, size, false); err != nil {
+			return err
+		}
 		if text.Offset < uint64(len(o.data)) {
 			data := o.data[text.Offset:]
 			for i, b := range data[:min(uint64(len(data)), size)] {

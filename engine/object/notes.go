@@ -134,6 +134,10 @@ func (w *noteWalk) all(where, section string, offset, size, align uint64) bool {
 		return false
 	}
 	w.left -= size
+	if err := w.o.need(offset, size, false); err != nil {
+		fail(offset, err)
+		return false
+	}
 	b := w.o.data[min(offset, uint64(len(w.o.data))):][:size]
 	for position := uint64(0); position < size; {
 		var note Note

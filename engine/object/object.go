@@ -61,6 +61,8 @@ type Object struct {
 
 	headerSize uint64 // see sizeOfHeaders
 
+	rest *rest // of the file, see SetRest; nil: all of it is there
+
 	uses   atomic.Int64
 	forget func() // removes it from its Store; nil where it is in none
 }
@@ -237,7 +239,13 @@ func (o *Object) ModTime() time.Time {
 }
 
 // Data returns all bytes of the file. They are read inside Guard.
-func (o *Object) Data() []byte { return o.data }
+func (o *Object) Data() []byte {
+	_ = o.need(0, uint64(len(o.data)), false) // who brings the rest has the error
+	return o.data
+}
+
+// FileSize returns the number of bytes of the file.
+func (o *Object) FileSize() uint64 { return uint64(len(o.data)) }
 
 // Problems returns errors of the headers without which the object can be used, each a sentence that
 // names the file.
@@ -337,7 +345,7 @@ func (o *Object) ProgramData(p Program) ([]byte, error) {
 		return nil, fmt.Errorf("%s: segment of type %#x at offset %#x, size %#x is not in the %d bytes of the file",
 			o.name, uint32(p.Type), p.Offset, p.FileSize, len(o.data))
 	}
-	return b, nil
+	return b, o.need(p.Offset, p.FileSize, false)
 }
 
 // grow accounts for n bytes that are made from the object's bytes.

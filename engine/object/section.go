@@ -41,7 +41,7 @@ func (s *Section) raw() ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("offset %#x, size %#x is not in the %d bytes of the file", s.Offset, s.Size, len(s.object.data))
 	}
-	return b, nil
+	return b, s.object.need(s.Offset, s.Size, s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_STRTAB)
 }
 
 // Data returns the section's contents: decompressed (SHF_COMPRESSED, .zdebug_)

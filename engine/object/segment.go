@@ -5,6 +5,7 @@ package object
 import (
 	"debug/elf"
 	"fmt"
+	"math"
 	"sort"
 )
 
@@ -107,7 +108,10 @@ func (o *Object) segmentAt(address uint64) *Segment {
 
 // fileFrom returns the bytes of the file from an address on to the end of its
 // segment; nil when the file has none there.
-func (o *Object) fileFrom(address uint64) []byte {
+func (o *Object) fileFrom(address uint64) []byte { return o.fileUpTo(address, math.MaxUint64) }
+
+// fileUpTo is fileFrom of at most some bytes.
+func (o *Object) fileUpTo(address, most uint64) []byte {
 	s := o.segmentAt(address)
 	if s == nil {
 		return nil
@@ -118,6 +122,12 @@ func (o *Object) fileFrom(address uint64) []byte {
 	}
 	end := min(s.FileSize, uint64(len(o.data))-s.Offset)
 	if skip >= end {
+		return nil
+	}
+	if end-skip > most {
+		end = skip + most
+	}
+	if o.need(s.Offset+skip, end-skip, false) != nil {
 		return nil
 	}
 	return o.data[s.Offset:][skip:end:end]

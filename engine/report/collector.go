@@ -51,6 +51,12 @@ func (c *Collector) Connect() (err error) {
 // Close closes connections.
 func (c *Collector) Close() { c.client.Close() }
 
+// Forward sends an encoded ExportProfilesServiceRequest of another program, with some of its headers;
+// see otlpexport.Client.Send.
+func (c *Collector) Forward(ctx context.Context, request []byte, headers map[string]string) (otlpexport.Answer, error) {
+	return c.client.Send(ctx, request, headers)
+}
+
 // Export sends a profile, in as many requests as it needs. The error tells what the
 // collector did not take.
 func (c *Collector) Export(ctx context.Context, r *Profile) (Exported, error) {
@@ -60,7 +66,7 @@ func (c *Collector) Export(ctx context.Context, r *Profile) (Exported, error) {
 		if err != nil {
 			return sent, err
 		}
-		answer, err := c.client.Send(ctx, request)
+		answer, err := c.client.Send(ctx, request, nil)
 		if err != nil {
 			if sent.Requests > 0 && ctx.Err() == nil {
 				err = fmt.Errorf("%w; it took %d requests before", err, sent.Requests)

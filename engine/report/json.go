@@ -3,18 +3,21 @@
 package report
 
 import (
-	"encoding/json"
 	"io"
+
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // WriteJSON writes a report as one JSON value and a newline.
 func (r *Report) WriteJSON(w io.Writer) error { return WriteJSON(w, r) }
 
 // WriteJSON writes a value as the commands do: indented, and without the
-// escapes that only HTML needs.
+// escapes that only HTML needs. What no terminal should get is escaped.
 func WriteJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	return e.Encode(v)
+	b, err := escape.AppendJSON(nil, v, " ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
 }

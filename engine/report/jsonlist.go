@@ -4,13 +4,13 @@ package report
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // output is a buffer for JSON whose first error stays in it: Flush and check return it.
@@ -64,11 +64,8 @@ func (l *jsonList) finish() error {
 // marshal is a value in JSON on one line, without the escapes that only HTML
 // needs.
 func marshal(v any) (string, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
+	b, err := escape.AppendJSON(nil, v, "")
+	return strings.TrimSuffix(string(b), "\n"), err
 }
 
 // quoted is a string in JSON.

@@ -5,13 +5,13 @@ package report
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // profileTarget is the member target of a profile's JSON.
@@ -370,12 +370,10 @@ func (r *Profile) newProfileFrame(f *trace.ProfileFrame, i int) *profileFrameJSO
 // compactJSON writes a value without blanks, without a newline and without the
 // escapes that only HTML needs.
 func compactJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := escape.AppendJSON(nil, v, "")
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	_, err = w.Write(bytes.TrimSuffix(b, []byte("\n")))
 	return err
 }

@@ -4,7 +4,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -25,13 +24,7 @@ type speedscopeFrame struct {
 func (r *Profile) WriteSpeedscope(w io.Writer) error {
 	b := newOutput(w)
 	frames, numbers := r.speedscopeFrames()
-	header, err := json.Marshal(map[string]string{
-		"$schema": speedscopeSchema, "exporter": "unwindd", "name": r.title(),
-	})
-	if err != nil {
-		return err
-	}
-	_, _ = b.Write(header[:len(header)-1])
+	b.put(`{"$schema":`, quoted(speedscopeSchema), `,"exporter":"unwindd","name":`, quoted(r.title()))
 	b.put(`,"shared":{"frames":[`)
 	for i := range frames {
 		if err := nextJSON(b, i, frames[i]); err != nil {
@@ -106,8 +99,8 @@ func (r *Profile) writeSpeedscopeProfile(b output, thread *threadSamples, number
 	if v.unit == "nanoseconds" {
 		unit = v.unit
 	}
-	quoted, _ := json.Marshal(name) // a string always can be
-	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", quoted, unit, thread.weight)
+	name = quoted(name)
+	fmt.Fprintf(b, "\n{\"type\":\"sampled\",\"name\":%s,\"unit\":%q,\"startValue\":0,\"endValue\":%d,\"samples\":[", name, unit, thread.weight)
 	comma := false
 	// An error stays in the output.
 	_ = inOrder(r.Jobs, len(samples), func(text []byte, from, to int) []byte {

@@ -4,7 +4,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/escape"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -77,14 +77,8 @@ const threadsMember = " \"threads\": "
 
 // headJSON is the members of a Report before its threads.
 func headJSON(h Head) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(h); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n"), "\n}\n"), nil
+	b, err := escape.AppendJSON(nil, h, " ")
+	return strings.TrimSuffix(strings.TrimPrefix(string(b), "{\n"), "\n}\n"), err
 }
 
 // deferredWriter keeps the list of threads until it is too large.

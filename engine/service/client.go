@@ -7,13 +7,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -21,9 +21,6 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/service/internal/remote"
-	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -34,6 +31,8 @@ type ClientOptions struct {
 	Address string
 	// Token is shown to the server; "": none. It goes over TLS, or stays on this machine.
 	Token string
+	// Log, where it is not nil, receives why a call waits, a sentence at a time.
+	Log func(text string)
 }
 
 // ErrAddress is wrapped by the errors of options that have no meaning.
@@ -43,6 +42,7 @@ var ErrAddress = errors.New("expected unix:PATH, HOST:PORT or https://HOST:PORT"
 // server asks for the parts that it needs. A Client may be used concurrently.
 type Client struct {
 	address string
+	log     func(text string) // nil: nothing is said
 	conn    *grpc.ClientConn
 	calls   pb.UnwinddClient
 	sent    atomic.Int64
@@ -55,7 +55,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{address: o.Address}
+	c := &Client{address: o.Address, log: o.Log}
 	dial := []grpc.DialOption{
 		grpc.WithStatsHandler(byteCounter{c}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxClientMessage)), grpc.WithDisableServiceConfig(),
 		// The proxies of the environment are for the web.
@@ -128,6 +128,9 @@ func (t callToken) RequireTransportSecurity() bool { return false }
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
+// Address returns the address of the server, as the options have it.
+func (c *Client) Address() string { return c.address }
+
 // Sent returns the number of bytes of messages that went to the server.
 func (c *Client) Sent() int64 { return c.sent.Load() }
 
@@ -157,6 +160,8 @@ type Error struct {
 	Server string
 	Code   codes.Code
 	Detail string // a sentence
+	// Retry is the time after which a busy server wants to be asked again; 0: it is not busy.
+	Retry time.Duration
 
 	isAbsent bool // no server is there
 }
@@ -168,7 +173,22 @@ func (e *Error) Error() string {
 	case e.isAbsent:
 		return fmt.Sprintf("no server answers at %s (%s): start one with `unwindd serve --listen %s`", e.Server, e.Detail, e.Server)
 	}
+	if e.Retry > 0 {
+		return fmt.Sprintf("server %s: %s: ask again in %v", e.Server, e.Detail, e.Retry)
+	}
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
+}
+
+// IsOfServer reports whether the error is about the server and not about what was asked of it: the next
+// target would have it, too.
+func (e *Error) IsOfServer() bool {
+	switch e.Code {
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.DeadlineExceeded, codes.Internal:
+		return false
+	case codes.ResourceExhausted:
+		return e.Retry > 0 // else the target is too large
+	}
+	return true
 }
 
 // IsUsage reports whether the request has no meaning.
@@ -183,11 +203,11 @@ func (c *Client) failure(err error) error {
 	detail := s.Message()
 	switch {
 	case s.Code() == codes.Unimplemented:
-		detail = "it does not know what it is asked for: it is of an older release"
+		detail = olderServer
 	case detail == "":
 		detail = s.Code().String()
 	}
-	e := &Error{Server: c.address, Code: s.Code(), Detail: detail}
+	e := &Error{Server: c.address, Code: s.Code(), Detail: detail, Retry: retryOf(s)}
 	if s.Code() == codes.Unavailable && strings.Contains(detail, dialing) {
 		parts := strings.Split(strings.TrimRight(detail, `"`), ": ")
 		e.Detail, e.isAbsent = parts[len(parts)-1], true
@@ -195,69 +215,61 @@ func (c *Client) failure(err error) error {
 	return e
 }
 
+// olderServer is the failure of a server that lacks what this release has.
+const olderServer = "it does not know what it is asked for: it is of an older release"
+
+// older is the error of a server that answers what an older one answers.
+func (c *Client) older() error {
+	return &Error{Server: c.address, Code: codes.Unimplemented, Detail: olderServer}
+}
+
+// retryOf is the time after which a server wants to be asked again; 0: it does not say.
+func retryOf(s *status.Status) time.Duration {
+	if s.Code() != codes.ResourceExhausted {
+		return 0
+	}
+	for _, d := range s.Details() {
+		if r, ok := d.(*errdetails.RetryInfo); ok && r.GetRetryDelay().IsValid() {
+			return max(r.GetRetryDelay().AsDuration(), 0)
+		}
+	}
+	return 0
+}
+
+// Bounds on waiting for a busy server: for all, and each time.
+const (
+	mostPatience = time.Minute
+	leastWait    = 100 * time.Millisecond
+	mostWait     = 10 * time.Second
+)
+
+// patiently does a call, and again as long as the server is busy and the call has changed nothing here:
+// ask reports whether it may be done again.
+func (c *Client) patiently(ctx context.Context, ask func() (mayRepeat bool, err error)) error {
+	var waited time.Duration
+	for {
+		mayRepeat, err := ask()
+		var e *Error
+		if !errors.As(err, &e) || e.Retry == 0 || !mayRepeat {
+			return err
+		}
+		wait := min(max(e.Retry, leastWait), mostWait)
+		if waited += wait; waited > mostPatience {
+			return err
+		}
+		if c.log != nil {
+			c.log(fmt.Sprintf("%v", err))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
 // dialing is in gRPC's description of a server that is not there.
 const dialing = "Error while dialing"
-
-// headPart bounds the bytes of a head in a message.
-const headPart = 256 << 10
-
-// Walk has the server walk a target, which must not be used meanwhile, and writes the
-// report. The report's end has facts that are not in the report. The error wraps
-// engine.ErrNotWalked where nothing could be walked.
-func (c *Client) Walk(ctx context.Context, t *engine.Target, j *job.Stack, write job.WriteOptions, w io.Writer) (*pb.ReportEnd, error) {
-	head, err := remote.HeadOf(t).Encode()
-	if err != nil {
-		return nil, fmt.Errorf("%s: its head: %w", t.Info().Path, err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	st, err := c.calls.Walk(ctx)
-	if err != nil {
-		return nil, c.failure(err)
-	}
-	o := &pb.WalkOptions{
-		Stack: j.StackOptions, Verbose: write.Verbose, Color: write.Color, WithPath: j.WithPath, HeadSize: uint64(len(head)),
-		MostBytes: uint32(min(max(write.Most, 0), math.MaxUint32)), //nolint:gosec // in range
-	}
-	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // after io.EOF, Recv returns the reason
-		return nil, c.failure(err)
-	}
-	responder := remote.NewResponder(t)
-	defer responder.Close()
-	for {
-		m, err := st.Recv()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return nil, c.failure(err)
-		}
-		switch part := m.GetPart().(type) {
-		case *pb.WalkResponse_Question:
-			err = responder.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
-			if err != nil && !errors.Is(err, io.EOF) {
-				return nil, c.failure(err)
-			}
-		case *pb.WalkResponse_Data:
-			if _, err := w.Write(part.Data); err != nil {
-				return nil, err
-			}
-		case *pb.WalkResponse_End:
-			_ = st.CloseSend() // there are no more answers
-			return part.End, unwalked(part.End)
-		}
-	}
-}
-
-func sendHead(st grpc.BidiStreamingClient[pb.WalkRequest, pb.WalkResponse], o *pb.WalkOptions, head []byte) error {
-	err := st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Options{Options: o}})
-	for err == nil && len(head) > 0 {
-		n := min(len(head), headPart)
-		err = st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Head{Head: head[:n]}})
-		head = head[n:]
-	}
-	return err
-}
 
 // unwalked returns the error of a report in which nothing was walked.
 func unwalked(end *pb.ReportEnd) error {

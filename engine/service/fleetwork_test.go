@@ -74,7 +74,7 @@ func TestJobsOfAFleetAreRequests(t *testing.T) {
 			t.Errorf("%s of %.20q: %v, expected a fault %s", c.kind, c.in, err, c.name)
 		}
 	}
-	if n := s.budget.used.Load(); n != 0 {
+	if n := s.budget.inUse(); n != 0 {
 		t.Errorf("%d bytes are under way", n)
 	}
 }

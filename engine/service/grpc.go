@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -18,20 +17,21 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // maxPart bounds the bytes of a report in a message, maxMessage the bytes of a message that
-// is received.
+// is received: the largest are batches of addresses, which have ten bytes each at most.
 const (
 	maxPart    = 64 << 10
-	maxMessage = 32 << 20
+	maxMessage = maxAddresses*10 + 1<<20
 )
 
 // newGRPC makes the server of gRPC, which shares the connections of HTTP.
 func (s *Server) newGRPC() *grpc.Server {
-	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
+	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.StreamInterceptor(throughGate))
 	pb.RegisterUnwinddServer(g, &calls{server: s})
 	grpc_health_v1.RegisterHealthServer(g, health.NewServer())
 	reflection.Register(g)
@@ -79,7 +79,7 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 	return c.counted(st.Context(), kind, func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || !first.GetOptions().ProtoReflect().IsValid() {
-			return badRequest.new("the first message has no options")
+			return orProblem(err, badRequest.new("the first message has no options"))
 		}
 		s := c.server
 		work, err := s.work(first.GetOptions())
@@ -109,14 +109,24 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 	})
 }
 
-// receiveParts writes the parts of a file to w. It fails when the next part takes too long.
+// orProblem returns the error of a message that did not come, where that has a reason, or another.
+func orProblem(err error, other *problem) error {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return other
+}
+
+// receiveParts writes the parts of a file to w. It fails when they take too long.
 func receiveParts(ctx context.Context, s *Server, w io.Writer, next func() ([]byte, error)) error {
+	requestOf(ctx).gate.setPace(bytesInTime)
 	return s.within(ctx, "receive", func(context.Context, trace.Span) error { return copyParts(s, w, next) })
 }
 
 func copyParts(s *Server, w io.Writer, next func() ([]byte, error)) error {
 	for {
-		data, err := inTime(s.now().Idle, next)
+		data, err := next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -130,37 +140,13 @@ func copyParts(s *Server, w io.Writer, next func() ([]byte, error)) error {
 	}
 }
 
-// inTime returns the result of a function, unless that takes too long. The function runs on
-// until its call has ended.
-func inTime[T any](most time.Duration, f func() (T, error)) (v T, err error) {
-	type result struct {
-		value T
-		err   error
-	}
-	got := make(chan result, 1)
-	go func() {
-		v, err := f()
-		got <- result{v, err}
-	}()
-	t := time.NewTimer(most)
-	defer t.Stop()
-	select {
-	case r := <-got:
-		return r.value, r.err
-	case <-t.C:
-		return v, errSilent
-	}
-}
-
 // sendParts sends a report while it comes, and its end.
 func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 	for {
 		buf := make([]byte, maxPart) // the receiver owns a message
 		n, err := a.Read(buf)
 		if n > 0 {
-			if _, err := inTime(s.now().Idle, func() (struct{}, error) {
-				return struct{}{}, send(&pb.Report{Part: &pb.Report_Data{Data: buf[:n]}})
-			}); err != nil {
+			if err := send(&pb.Report{Part: &pb.Report_Data{Data: buf[:n]}}); err != nil {
 				return err
 			}
 			s.metrics.sent(n)
@@ -173,10 +159,17 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 		}
 	}
 	<-a.done
+	return send(&pb.Report{Part: &pb.Report_End{End: a.end()}})
+}
+
+// end returns what is said of a report that is whole.
+func (a *answer) end() *pb.ReportEnd {
 	f := &a.facts
-	return send(&pb.Report{Part: &pb.Report_End{End: &pb.ReportEnd{
-		Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems,
-	}}})
+	end := &pb.ReportEnd{Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems}
+	if s := a.snapshot; s != nil {
+		end.Frames, end.Modules, end.Memory = uint64(max(s.Frames, 0)), uint64(max(s.Modules, 0)), uint64(max(s.Memory, 0))
+	}
+	return end
 }
 
 // Stack implements servicepb.UnwinddServer.
@@ -207,39 +200,69 @@ func (c *calls) Evaluate(st grpc.BidiStreamingServer[pb.EvaluateRequest, pb.Repo
 // Symbolize implements servicepb.UnwinddServer.
 func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.SymbolizeResponse]) error {
 	return c.counted(st.Context(), "symbolize", func(req *request) error {
-		var work *worker.Request
+		b := &batches{server: c.server, req: req}
+		defer b.close()
 		for {
-			batch, err := inTime(c.server.now().Idle, st.Recv)
+			batch, err := st.Recv()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			addresses := batch.Addresses
-			if batch.Addresses = nil; work == nil {
-				if work, err = c.server.work(batch); err != nil {
-					return err
-				}
-			}
-			lines, err := c.server.symbolLines(st.Context(), req, work, fromParameter(addresses))
+			answer, err := b.answer(st.Context(), batch)
 			if err != nil {
 				return err
-			}
-			answer := &pb.SymbolizeResponse{}
-			for i, line := range lines {
-				one, err := symbolized(addresses[i], line)
-				if err != nil {
-					return err
-				}
-				answer.Addresses = append(answer.Addresses, one)
 			}
 			if err := st.Send(answer); err != nil {
 				return err
 			}
+			b.sent()
 		}
 	})
 }
+
+// batches are the batches of addresses of a call. All are looked up as the first one says.
+type batches struct {
+	server  *Server
+	req     *request
+	work    *worker.Request // nil before the first
+	current int64           // memory of the current answer
+	leaving int64           // memory of the one before, which may not have left yet
+}
+
+// answer answers a batch.
+func (b *batches) answer(ctx context.Context, batch *pb.SymbolizeRequest) (answer *pb.SymbolizeResponse, err error) {
+	addresses := batch.Addresses
+	if batch.Addresses = nil; b.work == nil {
+		if b.work, err = b.server.work(batch); err != nil {
+			return nil, err
+		}
+	}
+	var lines [][]byte
+	b.req.gate.release() // what waits for memory has none
+	if lines, b.current, err = b.server.symbolLines(ctx, b.req, b.work, fromParameter(addresses)); err != nil {
+		return nil, err
+	}
+	answer = &pb.SymbolizeResponse{}
+	for i, line := range lines {
+		one, err := symbolized(addresses[i], line)
+		if err != nil {
+			return nil, err
+		}
+		answer.Addresses = append(answer.Addresses, one)
+	}
+	return answer, nil
+}
+
+// sent records that an answer is on its way. The one before has left: gRPC passes on one at a time.
+func (b *batches) sent() {
+	b.server.memory.of(b.req.caller).give(b.leaving)
+	b.leaving, b.current = b.current, 0
+}
+
+// close returns the memory of all.
+func (b *batches) close() { b.server.memory.of(b.req.caller).give(b.current + b.leaving) }
 
 // symbolized parses a line of llvm-symbolizer's JSON.
 func symbolized(address uint64, line []byte) (*pb.SymbolizedAddress, error) {
@@ -271,9 +294,9 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	return c.counted(st.Context(), "objects", func(req *request) error {
 		first, err := st.Recv()
 		if err != nil || len(first.GetBuildId()) == 0 {
-			return badRequest.new("the first message has no build ID")
+			return orProblem(err, badRequest.new("the first message has no build ID"))
 		}
-		_, was, err := c.server.put(st.Context(), req, sentObject{unnamedObject, first.GetBuildId()}, func(w io.Writer) error {
+		_, was, err := c.server.put(st.Context(), req, sentObject{name: unnamedObject, id: first.GetBuildId()}, func(w io.Writer) error {
 			return receiveParts(st.Context(), c.server, w, func() ([]byte, error) {
 				m, err := st.Recv()
 				if err != nil {
@@ -289,18 +312,30 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	})
 }
 
+// DeleteObject implements servicepb.UnwinddServer.
+func (c *calls) DeleteObject(ctx context.Context, r *pb.DeleteObjectRequest) (out *pb.DeleteObjectResponse, err error) {
+	err = c.counted(ctx, "objects", func(req *request) error {
+		if n := len(r.BuildId); n < objects.MinID || n > objects.MaxID {
+			return badRequest.new(fmt.Sprintf("a build ID of %d bytes, expected %d to %d", n, objects.MinID, objects.MaxID))
+		}
+		out = &pb.DeleteObjectResponse{}
+		return c.server.remove(ctx, req.caller, r.BuildId)
+	})
+	return out, err
+}
+
 // maxFound bounds the build IDs of one request.
 const maxFound = 1 << 14
 
 // FindObjects implements servicepb.UnwinddServer.
 func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
-	err = c.counted(ctx, "objects", func(*request) error {
+	err = c.counted(ctx, "objects", func(req *request) error {
 		if len(r.BuildIds) > maxFound {
 			return badRequest.new(fmt.Sprintf("%d build IDs, expected at most %d", len(r.BuildIds), maxFound))
 		}
 		out = &pb.FindObjectsResponse{}
 		for _, id := range r.BuildIds {
-			out.Objects = append(out.Objects, c.server.kept(id))
+			out.Objects = append(out.Objects, c.server.kept(req.caller, id))
 		}
 		return nil
 	})

@@ -3,13 +3,10 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,40 +15,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Tokens has the names of callers by the SHA-256 of their tokens.
-type Tokens map[[sha256.Size]byte]string
-
-// ReadTokens reads lines of a name and a token, with a blank between them. Empty lines, and
-// lines that begin with #, are skipped.
-func ReadTokens(r io.Reader) (Tokens, error) {
-	tokens := Tokens{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		fields := strings.Fields(line)
-		if len(fields) != 2 || len(fields[1]) < minToken {
-			return nil, fmt.Errorf("line %d: expected a name and a token of %d characters or more", n, minToken)
-		}
-		tokens[sha256.Sum256([]byte(fields[1]))] = fields[0]
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(tokens) == 0 {
-		return nil, errors.New("no tokens: expected lines of a name and a token")
-	}
-	return tokens, nil
-}
-
-// minToken is the length of the shortest token.
-const minToken = 16
-
-// SetTokens replaces the tokens of callers.
-func (s *Server) SetTokens(t Tokens) { s.tokens.Store(&t) }
 
 // contextKey is a key of values in the contexts of requests.
 type contextKey int
@@ -69,6 +32,9 @@ func requestOf(ctx context.Context) *request {
 
 // connContext records the user at the other end of a connection.
 func connContext(ctx context.Context, c net.Conn) context.Context {
+	if own := connectionOf(c); own != nil {
+		c = own.Conn
+	}
 	if user, ok := peerUser(c); ok {
 		return context.WithValue(ctx, peerKey, user)
 	}
@@ -79,9 +45,15 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // whose callers are known where they have to be. Each gets an ID.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req := &request{id: rand.Text()[:16], began: time.Now()}
-		w, r, ended := s.begun(req, w, r)
+		req := &request{id: rand.Text()[:16], kind: byNothing, began: time.Now()}
+		counting, r, ended := s.begun(req, w, r)
 		defer ended()
+		w = counting
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// Who also sends a length, which net/http does not tell, and a proxy that heeds it may
+			// take the rest of the body for the next request.
+			w.Header().Set("Connection", "close")
+		}
 		w.Header().Set("X-Request-Id", req.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		var err error
@@ -91,23 +63,41 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case isOfAnotherSite(r):
 			err = forbidden.new("a page of another site has made the request")
 		default:
-			req.caller, err = s.caller(r)
+			req.caller, req.kind, err = s.caller(r)
+		}
+		own := s.requests.of(roomOf(req, r))
+		if err == nil {
+			err = own.take(1)
 		}
 		if err != nil {
 			p := problemOf(err)
 			p.Request = req.id
 			s.end(req, kindRefused, p)
-			p.write(w)
+			p.answer(w, r)
 			return
 		}
+		defer own.give(1)
 		next.ServeHTTP(w, r)
 	})
 }
 
+// callerKind is a way in which callers show who they are, for figures.
+type callerKind string
+
+// The kinds. A caller that was not let in is of none.
+const (
+	byCertificate callerKind = "certificate"
+	byToken       callerKind = "token"
+	byUser        callerKind = "user"
+	byAddress     callerKind = "address"
+	byFleet       callerKind = "fleet"
+	byNothing     callerKind = "none"
+)
+
 // caller names the caller: by its token, certificate, user or address.
-func (s *Server) caller(r *http.Request) (string, error) {
+func (s *Server) caller(r *http.Request) (name string, kind callerKind, err error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), nil
+		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), byCertificate, nil
 	}
 	if tokens := *s.tokens.Load(); tokens != nil {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -115,22 +105,30 @@ func (s *Server) caller(r *http.Request) (string, error) {
 		name, known := tokens[sha256.Sum256([]byte(token))]
 		switch {
 		case !known && isForAnybody(r):
-			return anybody, nil
+			return anybody, byNothing, nil
 		case !ok:
-			return "", unauthorized.new("expected Authorization: Bearer TOKEN")
+			return "", byNothing, unauthorized.new("expected Authorization: Bearer TOKEN")
 		case !known:
-			return "", unauthorized.new("the token is not one of this server")
+			return "", byNothing, unauthorized.new("the token is not one of this server")
 		}
-		return name, nil
+		return name, byToken, nil
 	}
 	if user, ok := r.Context().Value(peerKey).(string); ok {
-		return user, nil
+		return user, byUser, nil
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
+	return addressName(r.RemoteAddr), byAddress, nil
+}
+
+// roomOf names whose share of requests a request is in: those that anybody may make are of an
+// address.
+func roomOf(req *request, r *http.Request) string {
+	if req.caller != anybody {
+		return req.caller
 	}
-	return host, nil
+	if user, ok := r.Context().Value(peerKey).(string); ok {
+		return anybody + user
+	}
+	return anybody + addressName(r.RemoteAddr)
 }
 
 // isOwnHost reports whether a request names this server: pages of other sites can make a browser

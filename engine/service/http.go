@@ -16,7 +16,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
@@ -51,6 +50,8 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/objects", s.counted("objects", s.addObject))
 	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
+	mux.Handle("DELETE "+objectsPath+"{id}", s.counted("objects", s.removeObject))
+	mux.Handle("GET /{file}/{id}/{leaf}", s.counted("symbols", s.giveByKey))
 	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -59,7 +60,14 @@ func (s *Server) routes() http.Handler {
 		p.Request = requestOf(r.Context()).id
 		p.write(w)
 	})
-	return mux
+	byID := s.counted("debuginfod", s.giveByID)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isBuildID(r) { // the mux would redirect paths of source files with ".." and "//"
+			byID.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // setParametersOf sets the fields of options that the parameters of a request name.
@@ -116,7 +124,7 @@ func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer
 		if err != nil {
 			return err
 		}
-		input, err := s.receive(w, r, req)
+		input, err := s.receive(r, req)
 		if err != nil {
 			return err
 		}
@@ -131,17 +139,18 @@ func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer
 }
 
 // receive takes the body of a request into a file.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request, req *request) (*upload, error) {
-	if r.ContentLength > s.now().Body {
-		return nil, &tooLargeError{s.now().Body}
+func (s *Server) receive(r *http.Request, req *request) (*upload, error) {
+	own := s.budget.of(req.caller)
+	if most := own.atMost(s.now().Body); r.ContentLength > most {
+		return nil, &tooLargeError{most}
 	}
-	input, err := newUpload(s.spoolDir(), s.budget.of(req.caller), s.now().Body)
+	input, err := newUpload(s.spoolDir(), own, s.now().Body)
 	if err != nil {
 		return nil, err
 	}
 	var n int64
 	err = s.within(r.Context(), "receive", func(context.Context, trace.Span) (err error) {
-		n, err = io.Copy(input, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+		n, err = io.Copy(input, r.Body)
 		return err
 	})
 	s.metrics.received(n)
@@ -164,43 +173,20 @@ func cutShort(err error) error {
 	return badRequest.new("the body cannot be read: " + body.Error())
 }
 
-// bodyError is an error of reading a body.
-type bodyError struct{ error }
-
-func (e *bodyError) Unwrap() error { return e.error }
-
-// patientReader waits for a caller as long as it sends something.
-type patientReader struct {
-	io.Reader
-	controller *http.ResponseController
-	idle       time.Duration
-}
-
-func (r *patientReader) Read(p []byte) (int, error) {
-	_ = r.controller.SetReadDeadline(time.Now().Add(r.idle)) // not every connection has deadlines
-	n, err := r.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = &bodyError{err}
-	}
-	return n, err
-}
-
 // Trailers of an answer, for facts that its report does not have.
 const (
 	trailerStatus = "Unwindd-Status" // ok, or unwalked: nothing could be walked for lack of an architecture
-	trailerDetail = "Unwindd-Detail" // why
+	trailerDetail = "Unwindd-Detail" // why, or what a report lacks
 )
 
 // send sends a report while it comes.
 func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error {
 	w.Header().Set("Content-Type", h.Type)
 	w.Header().Set("Trailer", trailerStatus+", "+trailerDetail)
-	c := http.NewResponseController(w)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := a.Read(buf)
 		if n > 0 {
-			_ = c.SetWriteDeadline(time.Now().Add(s.now().Idle))
 			if _, err := w.Write(buf[:n]); err != nil {
 				return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
 			}
@@ -215,6 +201,9 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error 
 	}
 	<-a.done
 	w.Header().Set(trailerStatus, "ok")
+	if problems := strings.Join(a.facts.Problems, "; "); problems != "" {
+		w.Header().Set(trailerDetail, fmt.Sprintf("%.4000s", strconv.QuoteToASCII(problems)))
+	}
 	if a.facts.Unwalked != "" {
 		w.Header().Set(trailerStatus, "unwalked")
 		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.facts.Unwalked))
@@ -265,11 +254,11 @@ func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	body := http.MaxBytesReader(w, io.NopCloser(&patientReader{r.Body, http.NewResponseController(w), s.now().Idle}), maxBatch)
-	batch, err := readBatch(body, addresses)
+	batch, err := s.receiveBatch(w, r, req)
 	if err != nil {
 		return err
 	}
+	batch = append(batch, addresses...)
 	a, err := s.symbols(r.Context(), req, work, batch)
 	if err != nil {
 		return err
@@ -279,8 +268,31 @@ func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, req *request)
 	return s.sendArray(w, a, len(batch))
 }
 
-// readBatch reads the addresses of a body, at most maxAddresses, and adds more to them.
-func readBatch(body io.Reader, more []address) ([]address, error) {
+// batchCost bounds how many bytes of memory a batch in JSON takes for each of its bytes.
+const batchCost = 6
+
+// receiveBatch reads the addresses of a body, when there is memory for that.
+func (s *Server) receiveBatch(w http.ResponseWriter, r *http.Request, req *request) ([]address, error) {
+	size := r.ContentLength
+	if size < 0 {
+		size = maxBatch
+	}
+	own, cost := s.memory.of(req.caller), min(size, maxBatch)*batchCost
+	if err := own.await(r.Context(), s.now().Idle, cost); err != nil {
+		return nil, err
+	}
+	defer own.give(cost)
+	body := http.MaxBytesReader(w, r.Body, maxBatch)
+	batch, err := readBatch(body)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, body) // blanks
+	return batch, cutShort(err)
+}
+
+// readBatch reads the addresses of a body, at most maxAddresses.
+func readBatch(body io.Reader) ([]address, error) {
 	var batch struct {
 		Addresses batch `json:"addresses"`
 	}
@@ -295,7 +307,7 @@ func readBatch(body io.Reader, more []address) ([]address, error) {
 		}
 		return nil, badRequest.new(`expected {"addresses":["0x1234",...]}: ` + err.Error())
 	}
-	return append(batch.Addresses, more...), nil
+	return batch.Addresses, nil
 }
 
 // batch is a list of addresses in JSON.
@@ -311,8 +323,7 @@ func (b *batch) UnmarshalJSON(text []byte) error {
 
 // sendArray sends lines of JSON as an array of them, while they come.
 func (s *Server) sendArray(w http.ResponseWriter, a *answer, lines int) error {
-	c := http.NewResponseController(w)
-	out := bufio.NewWriterSize(&patientWriter{w, c, s.now().Idle}, maxPart)
+	out := bufio.NewWriterSize(w, maxPart)
 	_ = out.WriteByte('[') // Flush returns the first error
 	input, seen := bufio.NewReaderSize(a, maxPart), 0
 	for {
@@ -339,19 +350,6 @@ func (s *Server) sendArray(w http.ResponseWriter, a *answer, lines int) error {
 		return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
 	}
 	return nil
-}
-
-// patientWriter waits for a caller as long as it takes something.
-type patientWriter struct {
-	io.Writer
-	controller *http.ResponseController
-	idle       time.Duration
-}
-
-// Write implements io.Writer.
-func (w *patientWriter) Write(p []byte) (int, error) {
-	_ = w.controller.SetWriteDeadline(time.Now().Add(w.idle)) // not every connection has deadlines
-	return w.Writer.Write(p)
 }
 
 func fromParameter(list []uint64) (out []address) {
@@ -384,25 +382,38 @@ func (s *Server) symbols(ctx context.Context, req *request, work *worker.Request
 	return s.begin(ctx, req, work)
 }
 
-// symbolLines returns the lines of symbols, which have to fit into a message of gRPC.
-func (s *Server) symbolLines(ctx context.Context, req *request, work *worker.Request, addresses []address) ([][]byte, error) {
+// maxAnswer bounds the bytes of the answer to a batch by gRPC, as text.
+const maxAnswer = 32 << 20
+
+// answerCost bounds how many bytes of memory such an answer takes for each of its bytes.
+const answerCost = 4
+
+// symbolLines returns the lines of symbols, and the memory that they take.
+func (s *Server) symbolLines(ctx context.Context, req *request, work *worker.Request, addresses []address) (lines [][]byte, memory int64, err error) {
 	a, err := s.symbols(ctx, req, work, addresses)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer a.Close()
-	all, err := io.ReadAll(io.LimitReader(a, maxMessage+1))
+	<-a.done // the worker is there for others, and the size is known
+	if a.length() > maxAnswer {
+		return nil, 0, longAnswer.new(fmt.Sprintf("the answer has more than %d bytes: ask for fewer addresses", maxAnswer))
+	}
+	own, memory := s.memory.of(req.caller), a.length()*answerCost
+	if err := own.await(ctx, s.now().Idle, memory); err != nil {
+		return nil, 0, err
+	}
+	all, err := io.ReadAll(a)
+	if err == nil {
+		if lines = bytes.Split(bytes.TrimSuffix(all, []byte("\n")), []byte("\n")); len(lines) != len(addresses) {
+			err = failed.new(fmt.Sprintf("%d answers to %d addresses", len(lines), len(addresses)))
+		}
+	}
 	if err != nil {
-		return nil, err
+		own.give(memory)
+		return nil, 0, err
 	}
-	if len(all) > maxMessage {
-		return nil, longAnswer.new(fmt.Sprintf("the answer has more than %d bytes: ask for fewer addresses", maxMessage))
-	}
-	lines := bytes.Split(bytes.TrimSuffix(all, []byte("\n")), []byte("\n"))
-	if len(lines) != len(addresses) {
-		return nil, failed.new(fmt.Sprintf("%d answers to %d addresses", len(lines), len(addresses)))
-	}
-	return lines, nil
+	return lines, memory, nil
 }
 
 // address is an address in JSON: a number, or a number in C's syntax as a string.
@@ -425,7 +436,7 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	_, was, err := s.takeObject(w, r, req, sentObject{unnamedObject, id})
+	_, was, err := s.takeObject(r, req, sentObject{name: unnamedObject, id: id})
 	if err != nil {
 		return err
 	}
@@ -449,11 +460,11 @@ func (s *Server) addObject(w http.ResponseWriter, r *http.Request, req *request)
 		}
 	}
 	name := nameOf(parameters.Get("name"), unnamedObject)
-	id, was, err := s.takeObject(w, r, req, sentObject{name: name})
+	id, was, err := s.takeObject(r, req, sentObject{name: name})
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return unreadable.new(name + ": it has neither code nor debug information")
 	}
@@ -466,13 +477,13 @@ func (s *Server) addObject(w http.ResponseWriter, r *http.Request, req *request)
 }
 
 // takeObject stores the body of a request as an object.
-func (s *Server) takeObject(w http.ResponseWriter, r *http.Request, req *request, o sentObject) (id []byte, was bool, err error) {
-	if r.ContentLength > s.now().Body {
-		return nil, false, &tooLargeError{s.now().Body}
+func (s *Server) takeObject(r *http.Request, req *request, o sentObject) (id []byte, was bool, err error) {
+	if most := s.budget.of(req.caller).atMost(s.now().Body); r.ContentLength > most {
+		return nil, false, &tooLargeError{most}
 	}
 	return s.put(r.Context(), req, o, func(out io.Writer) error {
 		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
-			n, err := io.Copy(out, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+			n, err := io.Copy(out, r.Body)
 			s.metrics.received(n)
 			return cutShort(err)
 		})
@@ -480,17 +491,30 @@ func (s *Server) takeObject(w http.ResponseWriter, r *http.Request, req *request
 }
 
 // findObject answers with the files of a build ID that are stored.
-func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) error {
+func (s *Server) findObject(w http.ResponseWriter, r *http.Request, req *request) error {
 	id, err := objectID(r)
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return notFound.new(fmt.Sprintf("no file of build ID %x is kept here", id))
 	}
 	w.Header().Set("Content-Type", contentTypes["json"])
 	return writeObject(w, id, files)
+}
+
+// removeObject removes what the caller has put.
+func (s *Server) removeObject(w http.ResponseWriter, r *http.Request, req *request) error {
+	id, err := objectID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.remove(r.Context(), req.caller, id); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // writeObject writes which files of a build ID are stored.

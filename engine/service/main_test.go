@@ -99,7 +99,7 @@ type testServer struct {
 }
 
 // testOptions are of a server of small limits.
-func testOptions(t *testing.T) Options {
+func testOptions(t testing.TB) Options {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -118,7 +118,7 @@ func testOptions(t *testing.T) Options {
 }
 
 // start starts a server at a port of this machine.
-func start(t *testing.T, o Options) *testServer {
+func start(t testing.TB, o Options) *testServer {
 	t.Helper()
 	log := &logText{}
 	if o.Log == nil {

@@ -37,12 +37,18 @@ type pendingJob struct {
 	isOurs  bool // this server submitted it
 }
 
+// spareHanded is the number of requests that the fleet has, besides Handed, of callers of whom it has
+// no other.
+const spareHanded = 1
+
 // newOffload makes the offload of a server; nil: it has no fleet.
 func newOffload(s *Server) *offload {
 	if s.Queue == nil {
 		return nil
 	}
-	return &offload{server: s, connection: newConnection(s), places: newQueue(s.Handed, s.Waiting, s.PerUser), jobs: map[string]*pendingJob{}}
+	h := &offload{server: s, connection: newConnection(s), places: newQueue(s.Handed, s.Waiting, s.PerUser), jobs: map[string]*pendingJob{}}
+	h.places.spare = spareHanded
+	return h
 }
 
 // Outcomes of requests for which there is no place here, besides the states of their jobs.
@@ -60,7 +66,8 @@ const (
 // where the fleet has no place either.
 func (s *Server) handOver(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	options := work.Job.Options()
-	if s.offload == nil || options == nil || r.caller == fleetCaller {
+	// The fleet has one file of each build ID of this server.
+	if s.offload == nil || options == nil || r.caller == fleetCaller || s.differs(r.caller) {
 		return nil, errBusy
 	}
 	t, err := fleet.NewTask(work.Job.Name(), options)
@@ -100,7 +107,7 @@ func (h *offload) do(ctx context.Context, r *request, t fleet.Task, input io.Rea
 	case err != nil:
 		return outcomeOf(err), err
 	}
-	defer h.places.leave()
+	defer h.places.leave(r.caller)
 	h.active.Add(1)
 	defer h.active.Add(-1)
 	out := &trackedWriter{Writer: a.spool}

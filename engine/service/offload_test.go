@@ -67,9 +67,8 @@ func (f *testFleet) options() *fleet.Options {
 // work starts a worker of the fleet, which is a server with processes of its own.
 func (f *testFleet) work(t *testing.T, o Options) *testServer {
 	t.Helper()
-	o.Caches = []string{t.TempDir()}
 	var err error
-	if o.Remote, err = fleet.OpenObjects(f.Queue, o.Caches[0], 1<<30, nil); err != nil {
+	if o.Remote, err = fleet.OpenObjects(f.Queue, t.TempDir(), 1<<30, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := start(t, o)
@@ -125,12 +124,25 @@ func startBusy(t *testing.T, f *testFleet, set func(*Options)) (s *testServer, f
 	}
 	s = start(t, o)
 	until(t, "the queue", s.offload.connection.ready)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
+	return s, s.fill(t)
+}
+
+// fill takes the places of a server of one worker, the spare one too. free gives them back.
+func (s *testServer) fill(t *testing.T) (free func()) {
+	t.Helper()
+	callers := []string{"(one)", "(another)"}
+	for _, c := range callers {
+		if err := s.queue.enter(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
 	}
-	free = sync.OnceFunc(s.queue.leave)
+	free = sync.OnceFunc(func() {
+		for _, c := range callers {
+			s.queue.leave(c)
+		}
+	})
 	t.Cleanup(free)
-	return s, free
+	return free
 }
 
 // handed is how often a request was handed over, and ended in a way.
@@ -191,10 +203,7 @@ func TestAFleetDoesWhatIsOverTheLimits(t *testing.T) {
 		want[r.path] = ask(r.path, r.file)
 	}
 	wantText, wantEnd := call()
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
-	defer s.queue.leave()
+	s.fill(t)
 	for range 2 { // the second time there is a result
 		for _, r := range requests {
 			if diff := cmp.Diff(want[r.path], ask(r.path, r.file)); diff != "" {
@@ -216,7 +225,7 @@ func TestAFleetDoesWhatIsOverTheLimits(t *testing.T) {
 	if n := f.results(t); n[fleet.Done] != len(requests)+1 || n[fleet.Failed] != 1 {
 		t.Errorf("the fleet has results %v", n)
 	}
-	if n := s.budget.used.Load(); n != 0 {
+	if n := s.budget.inUse(); n != 0 {
 		t.Errorf("%d bytes are under way", n)
 	}
 }
@@ -280,9 +289,7 @@ func TestAQueueThatDoesNotAnswer(t *testing.T) {
 	o := testOptions(t)
 	o.Workers, o.Waiting, o.Queue = 1, 0, &fleet.Options{URL: "nats://127.0.0.1:1"}
 	absent := start(t, o)
-	if err := absent.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	absent.fill(t)
 	answer, text := absent.ask(t, http.MethodPost, "/v1/stack", bytes.NewReader(body))
 	wantProblem(t, answer, text, busy, "too many requests wait")
 	if n := absent.handed(t, outcomeNoQueue); n != 1 || absent.gauge(t, "unwindd_handed_over_ready") != 0 {
@@ -497,13 +504,11 @@ func TestObjectsAreGivenToTheQueue(t *testing.T) {
 	}
 	free()
 	s.putCrash(t)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	free = s.fill(t)
 	if text := ask(); !strings.Contains(text, "read_body") {
 		t.Errorf("the fleet does not know what was put:\n%s", text)
 	}
-	s.queue.leave()
+	free()
 
 	// Another queue has nothing of what was put before.
 	other := startFleet(t)

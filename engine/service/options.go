@@ -132,6 +132,7 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 			return nil, err
 		}
 		j.Walk, name = &job.Walk{WalkOptions: o}, "target"
+		err = j.Walk.Check()
 	case *pb.ProfileOptions:
 		o.Name, o.Format = nameOf(o.Name, "perf.data"), cmp.Or(o.Format, "json")
 		o.MaxStack = uint32(min(int(o.MaxStack), s.now().Frames)) //nolint:gosec // positive
@@ -151,6 +152,9 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 	case *pb.SymbolizeRequest:
 		j.Symbolize, name = &job.Symbolize{SymbolizeRequest: o}, "addresses"
 		err = j.Symbolize.Check()
+	case *pb.SymbolQuestionOptions:
+		j.SymbolQuestions, name = &job.SymbolQuestions{SymbolQuestionOptions: o}, "questions"
+		err = j.SymbolQuestions.Check()
 	case *pb.SymbolizeProfileOptions:
 		j.SymbolizeProfile, name = &job.SymbolizeProfile{SymbolizeProfileOptions: o}, "profile"
 		err = j.SymbolizeProfile.Check()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/internal/page"
@@ -107,11 +106,9 @@ func (s *Server) getReport(w http.ResponseWriter, r *http.Request, req *request)
 	defer kept.Close()
 	setPageHeaders(w, page.ReportPolicy())
 	w.Header().Set("Content-Type", kept.Type)
-	c := http.NewResponseController(w)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := kept.Read(buf)
-		_ = c.SetWriteDeadline(time.Now().Add(s.now().Idle)) // not every connection has deadlines
 		if _, err := w.Write(buf[:n]); err != nil {
 			return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
 		}

@@ -40,14 +40,14 @@ func TestCallersHaveTurns(t *testing.T) {
 				order = append(order, caller)
 				mu.Unlock()
 				time.Sleep(time.Second)
-				q.leave()
+				q.leave(caller)
 			}()
 			synctest.Wait()
 		}
 		if n := q.length(); n != 7 {
 			t.Errorf("%d wait, expected 7", n)
 		}
-		q.leave()
+		q.leave("first")
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(order, want) {
@@ -85,7 +85,7 @@ func TestWhoWaitsMayGo(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		q.leave()
+		q.leave("a")
 		if q.free != 1 || q.length() != 0 || len(q.turns) != 0 || len(q.lines) != 0 {
 			t.Errorf("%d places, %d wait, turns of %v, lines %v", q.free, q.length(), q.turns, q.lines)
 		}
@@ -124,7 +124,7 @@ func TestReportsAreReadAsTheyWereWritten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := b.used.Load(); n != 0 {
+	if n := b.inUse(); n != 0 {
 		t.Errorf("%d bytes of the budget are used", n)
 	}
 }
@@ -161,33 +161,33 @@ func TestReportsThatEndEarly(t *testing.T) {
 
 // TestABudgetIsForAll refuses what all files together have no room for.
 func TestABudgetIsForAll(t *testing.T) {
-	b := newBudget(100)
-	first, err := newUpload(t.TempDir(), b.of("caller"), 80)
+	b := newBudget(300)
+	first, err := newUpload(t.TempDir(), b.of("caller"), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.Write(make([]byte, 70)); err != nil {
+	if _, err := first.Write(make([]byte, 100)); err != nil {
 		t.Error(err)
 	}
 	var large *tooLargeError
-	if _, err := first.Write(make([]byte, 11)); !errors.As(err, &large) {
+	if _, err := first.Write(make([]byte, 1)); !errors.As(err, &large) {
 		t.Error(err)
 	}
-	second, err := newUpload(t.TempDir(), b.of("another"), 80)
+	second, err := newUpload(t.TempDir(), b.of("another"), 200)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Write(make([]byte, 31)); !errors.Is(err, errNoRoom) {
+	if _, err := second.Write(make([]byte, 101)); !errors.Is(err, errNoRoom) {
 		t.Error(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := second.Write(make([]byte, 31)); err != nil {
+	if _, err := second.Write(make([]byte, 101)); err != nil {
 		t.Error(err)
 	}
-	if err := second.Close(); err != nil || b.used.Load() != 0 {
-		t.Error(err, b.used.Load())
+	if err := second.Close(); err != nil || b.inUse() != 0 {
+		t.Error(err, b.inUse())
 	}
 }
 

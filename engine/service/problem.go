@@ -4,9 +4,10 @@ package service
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -16,11 +17,13 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // problem is the reason why a request is not answered: problem details in HTTP (RFC 9457),
@@ -55,16 +58,21 @@ var (
 	unauthorized = &problemKind{"unauthenticated", "The server does not know who asks", 401, codes.Unauthenticated, "This server takes a token (Authorization: Bearer TOKEN), or a client certificate."}
 	forbidden    = &problemKind{"forbidden", "The request is not for this server", 403, codes.PermissionDenied, "The request names another host, or a page of another site has made it."}
 	notFound     = &problemKind{"not-found", "Nobody here has it", 404, codes.NotFound, "No file with this build ID, or no report with this ID, is kept here, and no server that is asked for files has one."}
-	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Nothing came for longer than the server waits."}
+	unwanted     = &problemKind{"unwanted", "The file is larger than wanted", 406, codes.OutOfRange, "The caller has said how large a file it takes (X-DEBUGINFOD-MAXSIZE), and this one is larger."}
+	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Less than 64 KiB came, or were taken, within the time for which the server waits for a caller."}
 	mismatch     = &problemKind{"mismatch", "The file is another one", 409, codes.FailedPrecondition, "The file that was put has another build ID than the one that it was put for."}
 	tooMuch      = &problemKind{"too-large", "Too much was sent", 413, codes.ResourceExhausted, "The body has more bytes than one request may have. A snapshot of a core is small: unwindd snapshot makes one."}
 	unreadable   = &problemKind{"unreadable", "What was sent cannot be read", 422, codes.FailedPrecondition, "The body is no core, minidump, snapshot or recording, or is damaged where nothing can be said without it, or has none of what was asked for."}
 	busy         = &problemKind{"busy", "Too many requests are under way", 429, codes.ResourceExhausted, "So many requests wait, of all callers or of this one, that another one is to come later: Retry-After says when."}
+	overShare    = &problemKind{"over-share", "The caller has its share already", 429, codes.ResourceExhausted, "No caller has more of the server's connections, requests, memory, files and bytes on disk than what is left for others: one alone has half of them. That changes when its other requests end: Retry-After says when to come again."}
 	died         = &problemKind{"died", "The process that read it died", 500, codes.Internal, "What was sent made the process that read it crash, or need more memory than a request may have. No other request is concerned."}
+	unreached    = &problemKind{"unreached", "A server that may have it does not give it", 502, codes.Unavailable, "The file is not here. Of the servers that are asked for files one cannot be reached, or answers with something else, so that nothing is said about whether the file exists."}
 	ending       = &problemKind{"ending", "The server ends", 503, codes.Unavailable, "The server takes no more requests, and answers those that it has."}
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
 	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
 	noRoom       = &problemKind{"no-room", "The server's disk is full", 507, codes.ResourceExhausted, "There is no room for what was sent, or for the report. That changes, when other requests end or somebody makes room: Retry-After says when to come again."}
+	notTaken     = &problemKind{"not-taken", "The collector does not take it now", 503, codes.Unavailable, "Profiles are passed on to a collector, which does not answer, or is overloaded. Retry-After says when to send them again."}
+	loop         = &problemKind{"loop", "It came through here before", 421, codes.FailedPrecondition, "The collector to which this server passes profiles on sends them back to it."}
 	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away, or somebody canceled the job at the fleet that it was handed to."}
 	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
 )
@@ -73,7 +81,8 @@ var (
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
-		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, died, ending, timedOut, longAnswer, noRoom, canceled, failed,
+		badRequest, unauthorized, forbidden, notFound, unwanted, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, unreached, ending, timedOut, longAnswer, noRoom, notTaken, loop,
+		canceled, failed,
 	} {
 		kinds[k.name] = k
 	}
@@ -111,6 +120,7 @@ func problemOf(err error) *problem {
 	var f *worker.Failure
 	var large *tooLargeError
 	var tooLong *http.MaxBytesError
+	var over *shareError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -126,6 +136,10 @@ func problemOf(err error) *problem {
 		return tooMuch.new(err.Error())
 	case errors.Is(err, job.ErrUsage):
 		return badRequest.new(err.Error())
+	case errors.As(err, &over) && over.isOwn:
+		p = overShare.new(err.Error())
+		p.retry = retryAfter
+		return p
 	case errors.Is(err, errBusy), errors.Is(err, errNoRoom):
 		p = busy.new(err.Error())
 		p.retry = retryAfter
@@ -135,7 +149,7 @@ func problemOf(err error) *problem {
 		p.retry = retryAfter
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
-		return tooSlow.new("nothing came for longer than the server waits")
+		return tooSlow.new("nothing came for longer than the server waits, or less than 64 KiB")
 	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // gRPC's error of it
 		return canceled.new("the caller went away")
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
@@ -164,11 +178,34 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("WWW-Authenticate", `Bearer realm="unwindd"`)
 	}
 	w.WriteHeader(p.Status)
-	b, err := json.Marshal(p)
-	if err == nil {
-		_, _ = w.Write(append(b, '\n')) // the caller may be gone
+	if b, err := escape.AppendJSON(nil, p, ""); err == nil {
+		_, _ = w.Write(b) // the caller may be gone
 	}
 }
+
+// answer answers a request, which may be a call of gRPC, by the problem.
+func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
+	if isCall(r) {
+		p.writeCall(w)
+	} else {
+		p.write(w)
+	}
+}
+
+// writeCall answers a call of gRPC by the problem.
+func (p *problem) writeCall(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", callType)
+	h.Set("Grpc-Status", strconv.Itoa(int(p.code)))
+	h.Set("Grpc-Message", url.PathEscape(p.Detail))
+	if details, err := proto.Marshal(p.GRPCStatus().Proto()); err == nil {
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details)) // when to come again
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// GRPCStatus is for gRPC, where a problem is the error of a message that does not come.
+func (p *problem) GRPCStatus() *status.Status { return status.Convert(p.status()) }
 
 // status returns the problem as a status of gRPC.
 func (p *problem) status() error {

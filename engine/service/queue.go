@@ -5,18 +5,22 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
 // queue gives places to callers, in turns: each waiting caller gets one before any gets a
-// second, however many requests one of them has.
+// second, however many requests one of them has. A spare place is for who has none: one caller
+// with long requests does not keep all others waiting.
 type queue struct {
+	spare      int // places
 	maxWaiting int // in all
 	maxPerCall int // of one caller
 
 	mu      sync.Mutex
-	free    int
+	free    int // without the spare ones; below 0: spare ones are taken
 	waiting int
+	has     map[string]int     // places of callers
 	turns   []string           // waiting callers, the next one first
 	lines   map[string][]*spot // their requests, each caller's in the order in which they came
 }
@@ -30,14 +34,22 @@ type spot struct {
 var errBusy = errors.New("too many requests wait already")
 
 func newQueue(places, maxWaiting, maxPerCaller int) *queue {
-	return &queue{free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, lines: map[string][]*spot{}}
+	return &queue{
+		free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, has: map[string]int{}, lines: map[string][]*spot{},
+	}
+}
+
+// canHave reports whether there is a place for a caller.
+func (q *queue) canHave(caller string) bool {
+	return q.free > 0 || q.free+q.spare > 0 && q.has[caller] == 0
 }
 
 // enter waits for a place, which leave returns. The error is errBusy, or why ctx ended.
 func (q *queue) enter(ctx context.Context, caller string) error {
 	q.mu.Lock()
-	if q.free > 0 && q.waiting == 0 {
+	if q.canHave(caller) { // those who wait cannot have it
 		q.free--
+		q.has[caller]++
 		q.mu.Unlock()
 		return nil
 	}
@@ -60,7 +72,7 @@ func (q *queue) enter(ctx context.Context, caller string) error {
 	if q.withdraw(caller, s) {
 		return context.Cause(ctx)
 	}
-	q.leave() // it was given a place meanwhile
+	q.leave(caller) // it was given a place meanwhile
 	return context.Cause(ctx)
 }
 
@@ -94,21 +106,32 @@ func (q *queue) setLine(caller string, line []*spot) {
 	}
 }
 
-// leave passes a place on to the next caller's first request.
-func (q *queue) leave() {
+// leave returns a caller's place, which the first of those gets who can have it.
+func (q *queue) leave(caller string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turns) == 0 {
-		q.free++
-		return
+	q.free++
+	if q.has[caller]--; q.has[caller] == 0 {
+		delete(q.has, caller)
 	}
-	caller := q.turns[0]
+	for i := 0; i < len(q.turns); i++ {
+		if next := q.turns[i]; q.canHave(next) {
+			q.admit(i, next)
+			return
+		}
+	}
+}
+
+// admit gives a place to the first request of a caller, whose next turn comes after all others'.
+func (q *queue) admit(turn int, caller string) {
 	line := q.lines[caller]
+	q.free--
+	q.has[caller]++
 	q.waiting--
 	close(line[0].ready)
 	q.setLine(caller, line[1:])
-	if len(line) > 1 { // its next turn comes after all others'
-		q.turns = append(q.turns[1:], caller)
+	if len(line) > 1 {
+		q.turns = append(slices.Delete(q.turns, turn, turn+1), caller)
 	}
 }
 

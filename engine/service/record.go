@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
 
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -20,8 +22,11 @@ import (
 type request struct {
 	id     string
 	caller string
+	kind   callerKind // how the caller shows who it is
 	began  time.Time
 	span   trace.Span
+
+	gate *gate // of a call of gRPC; nil: it is none
 
 	sent, received atomic.Int64 // bytes of bodies
 	waited         atomic.Int64 // nanoseconds in the queue
@@ -50,6 +55,7 @@ func (s *Server) end(req *request, kind string, p *problem) {
 	again := req.again
 	req.mu.Unlock()
 	s.metrics.request(kind, p.name(), time.Since(req.began))
+	s.metrics.ofCaller(req, p.name())
 	if again != nil {
 		again()
 	}
@@ -63,15 +69,25 @@ func (r *request) ended() requestEnd {
 }
 
 // begun attaches a record to a request, and wraps its body and its answer to count their
-// bytes. ended is called when the handler has returned, or panics.
+// bytes, and to wait for the caller within bounds. ended is called when the handler has
+// returned, or panics.
 func (s *Server) begun(req *request, w http.ResponseWriter, r *http.Request) (counting *countingWriter, counted *http.Request, ended func()) {
 	var ctx context.Context
 	ctx, req.span = s.spanOf(r)
-	counting = &countingWriter{ResponseWriter: w, req: req, status: http.StatusOK}
+	c, idle := http.NewResponseController(w), s.now().Idle
+	body := &countingReader{ReadCloser: r.Body, req: req, isRead: r.Body == http.NoBody}
+	counting = &countingWriter{ResponseWriter: w, req: req, status: http.StatusOK, body: body, control: c, idle: idle, isOld: r.ProtoMajor == 1}
+	counting.allowance = newAllowance(idle, func() { _ = c.SetWriteDeadline(longAgo) })
+	if !isCall(r) { // a call has a gate
+		body.allowance = newAllowance(idle, func() { _ = c.SetReadDeadline(longAgo) })
+	}
 	counted = r.WithContext(context.WithValue(ctx, requestKey, req))
-	counted.Body = &countingReader{r.Body, req}
+	counted.Body = body
 	return counting, counted, func() {
+		body.allowance.shut()
+		counting.finish()
 		status := counting.status
+		s.metrics.moved(req)
 		s.log(req, r, status)
 		s.finishSpan(req, r, status)
 		req.mu.Lock()
@@ -124,7 +140,11 @@ func (s *Server) logEnd(req *request, status int) {
 		if how.problem.cause != nil {
 			fields = append(fields, "cause", foreign(how.problem.cause.Error()))
 		}
-		s.Log.Warn(how.kind, fields...)
+		log := s.Log.Warn
+		if how.problem.code == codes.NotFound { // clients of debuginfod ask every server for every file
+			log = s.Log.Info
+		}
+		log(how.kind, fields...)
 	}
 }
 
@@ -159,43 +179,90 @@ func foreign(text string) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }
 
-// countingWriter counts the bytes of an answer.
+// countingWriter counts the bytes of an answer, and waits for a caller that takes it.
 type countingWriter struct {
 	http.ResponseWriter
-	req    *request
-	status int
+	req       *request
+	status    int
+	body      *countingReader
+	control   *http.ResponseController
+	allowance *allowance
+	idle      time.Duration
+	isOld     bool // HTTP/1
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *countingWriter) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		w.status = status
+		w.boundRest()
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// boundRest bounds the time for what the handler has left of the body, which net/http reads
+// before and after an answer, so that the connection can have another request.
+func (w *countingWriter) boundRest() {
+	if w.isOld && !w.body.isRead {
+		_ = w.control.SetReadDeadline(time.Now().Add(w.idle)) // not every connection has deadlines
+	}
+}
+
+// finish bounds the time for what net/http still has of the answer.
+func (w *countingWriter) finish() {
+	w.allowance.shut()
+	w.boundRest()
+	_ = w.control.SetWriteDeadline(time.Now().Add(2 * w.idle)) // the rest of the body comes first
+}
+
 // Write implements http.ResponseWriter.
 func (w *countingWriter) Write(p []byte) (int, error) {
+	if w.req.sent.Load() == 0 {
+		w.boundRest()
+	}
+	w.allowance.wait()
 	n, err := w.ResponseWriter.Write(p)
+	w.allowance.rest()
+	w.allowance.count(n)
 	w.req.sent.Add(int64(n))
 	return n, err
 }
 
 // Flush implements http.Flusher, which gRPC needs.
-func (w *countingWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *countingWriter) Flush() {
+	w.allowance.wait()
+	_ = w.control.Flush()
+	w.allowance.rest()
+}
 
 // Unwrap is for http.ResponseController.
 func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// countingReader counts the bytes of a body.
+// countingReader counts the bytes of a body, and waits for a caller that sends it.
 type countingReader struct {
 	io.ReadCloser
-	req *request
+	req       *request
+	allowance *allowance
+	isRead    bool // all of it
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. Its errors are bodyErrors, except the end of the body.
 func (r *countingReader) Read(p []byte) (int, error) {
+	r.allowance.wait()
 	n, err := r.ReadCloser.Read(p)
+	r.allowance.rest()
+	r.allowance.count(n)
 	r.req.received.Add(int64(n))
+	switch {
+	case errors.Is(err, io.EOF):
+		r.isRead = true
+	case err != nil:
+		r.isRead, err = true, &bodyError{err} // no more of it
+	}
 	return n, err
 }
+
+// bodyError is an error of reading a body.
+type bodyError struct{ error }
+
+func (e *bodyError) Unwrap() error { return e.error }

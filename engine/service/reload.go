@@ -12,10 +12,13 @@ func (s *Server) SetLimits(l Limits) {
 	l.Workers, l.Memory, l.Unpack, l.Handed = old.Workers, old.Memory, old.Unpack, old.Handed
 	s.limits.Store(&l)
 	s.queue.resize(l.Waiting, l.PerUser)
+	s.downloads.resize(l.Waiting, l.PerUser)
 	if s.offload != nil {
 		s.offload.places.resize(l.Waiting, l.PerUser)
 	}
-	s.budget.most.Store(l.Spool)
+	s.budget.resize(l.Spool)
+	s.requests.resize(int64(l.connections()))
+	s.connections.budget.resize(int64(l.connections()))
 	s.store.Resize(l.Objects)
 	s.pool.SetBounds(l.Time, l.Answer)
 }

@@ -14,15 +14,27 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
+// callType begins the content types of calls of gRPC.
+const callType = "application/grpc"
+
+// isCall reports whether a request is a call of gRPC.
+func isCall(r *http.Request) bool {
+	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), callType)
+}
+
 // handler answers gRPC and HTTP.
 func (s *Server) handler() http.Handler {
 	routes := s.routes()
 	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			s.grpc.ServeHTTP(w, r)
+		if !isCall(r) {
+			routes.ServeHTTP(w, r)
 			return
 		}
-		routes.ServeHTTP(w, r)
+		req := requestOf(r.Context())
+		req.gate = newGate(r, http.NewResponseController(w), s.memory.of(req.caller), s.now().Idle)
+		defer req.gate.Close()
+		r.Body = req.gate
+		s.grpc.ServeHTTP(w, r)
 	}))
 }
 
@@ -33,21 +45,37 @@ const (
 	idleTimeout   = 5 * time.Minute
 )
 
+// Bounds of a connection of HTTP/2. A call that takes no messages, as it waits for a worker,
+// keeps a part of the connection's buffer, and leaves the others the rest.
+const (
+	maxStreams       = 100
+	streamBuffer     = 512 << 10
+	connectionBuffer = 2 << 20
+)
+
 // Serve answers requests of a listener, until it is closed, and then returns nil. With
 // secure the connections are TLS.
 func (s *Server) Serve(l net.Listener, secure *tls.Config) error {
+	return s.serve(l, secure, s.handler())
+}
+
+func (s *Server) serve(l net.Listener, secure *tls.Config, h http.Handler) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(secure != nil)
 	protocols.SetUnencryptedHTTP2(secure == nil) // gRPC is HTTP/2, without TLS too
 	server := &http.Server{
-		Handler: s.handler(), Protocols: &protocols, TLSConfig: secure, ConnContext: connContext,
+		Handler: h, Protocols: &protocols, TLSConfig: secure, ConnContext: connContext, ConnState: s.connections.changed,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer,
+		},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(s.Log.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}), "", 0),
 	}
 	s.mu.Lock()
 	s.servers = append(s.servers, server)
 	s.mu.Unlock()
+	l = admitted{l, s.connections}
 	var err error
 	if secure != nil {
 		err = server.ServeTLS(l, "", "")

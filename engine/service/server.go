@@ -27,7 +27,9 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/internal/buildids"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
@@ -46,10 +48,13 @@ type Limits struct {
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that run at a time
+	Workers int           // requests that run at a time, and one more of a caller of whom none runs
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
+	// Connections bounds those that are open, and the requests that are under way; 0: as many
+	// as this process may have descriptors for.
+	Connections int
 }
 
 // DefaultLimits are the limits of a server without settings. Workers is missing: it is one
@@ -86,7 +91,9 @@ type Options struct {
 	Log             hclog.Logger
 	// Queue is the queue of a fleet, which does the stacks, profiles and snapshots for which
 	// there is no place; nil: their callers are told to come again. It need not answer yet.
-	Queue     *fleet.Options
+	Queue *fleet.Options
+	// Collector gets the profiles of ServeProfiles; it is connected. nil: there are none.
+	Collector *report.Collector
 	queueLost time.Duration // how long to wait for a queue that has stopped answering; 0: usualLost
 	// Traces, where it is not nil, gets spans of requests.
 	Traces trace.TracerProvider
@@ -95,17 +102,27 @@ type Options struct {
 // Server answers requests.
 type Server struct {
 	Options
-	queue   *queue
-	budget  *budget
-	store   *objects.Store
-	reports *reports.Store // nil: none are kept
-	pool    *worker.Pool
-	offload *offload // nil: there is no fleet
-	metrics *metrics
-	grpc    *grpc.Server
-	tracer  trace.Tracer
-	tokens  atomic.Pointer[Tokens]
-	limits  atomic.Pointer[Limits]
+	queue       *queue
+	budget      *budget // of bytes on disk
+	memory      *budget // of bytes of messages
+	requests    *budget
+	connections *connections
+	store       *objects.Store
+	reports     *reports.Store // nil: none are kept
+	pool        *worker.Pool
+	checks      *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
+	offload     *offload     // nil: there is no fleet
+	differing   differing
+	relay       *relay // nil: there is no collector
+	metrics     *metrics
+	grpc        *grpc.Server
+	tracer      trace.Tracer
+	tokens      atomic.Pointer[Tokens]
+	limits      atomic.Pointer[Limits]
+	folders     *buildids.Index // the files of the sysroot and of the debug directories
+	upstream    *fileServers
+	downloads   *queue        // of files that callers have fetched from other servers
+	packing     chan struct{} // answers that are packed at this moment
 
 	removeRun func() // removes the folder Run
 
@@ -127,7 +144,11 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces), packing: make(chan struct{}, o.Workers)}
+	s.queue.spare = spareWorkers
+	s.downloads = newQueue(maxDownloads, o.Waiting, o.PerUser)
+	s.downloads.spare = spareWorkers
+	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
 	if s.Run, s.removeRun, err = claimRun(o.Run); err != nil {
@@ -155,18 +176,28 @@ func New(o Options) (*Server, error) {
 	if sysroot == "" {
 		sysroot = empty
 	}
+	s.folders = buildids.New(append([]string{o.Sysroot}, o.DebugDirs...)...)
+	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
+	if o.Collector != nil {
+		s.relay = newRelay(s, o.Collector)
+	}
 	s.metrics = newMetrics(s)
-	s.pool = worker.NewPool(worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+	workerOptions := worker.Options{
+		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
 		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
-	})
+		Remote: s.remote(""), Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
+	}
+	s.pool = worker.NewPool(workerOptions)
+	if files, ok := o.Remote.(*fleet.Objects); ok {
+		s.checks = worker.NewPool(workerOptions)
+		files.SetCheck(s.checkFile)
+	}
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
 		go s.offload.connection.run()
@@ -178,9 +209,14 @@ func New(o Options) (*Server, error) {
 // in Run, which often is in memory: they may be larger.
 func (s *Server) spoolDir() string { return filepath.Join(s.State, "spool") }
 
-// remotes asks the store of objects, then another source.
+// remote returns the source of files for a caller.
+func (s *Server) remote(caller string) object.Remote {
+	return remotes{s.store.Of(caller), s.upstream.recording(s.Remote), s.metrics}
+}
+
+// remotes asks the store of objects, as a caller sees it, then another source.
 type remotes struct {
-	store   *objects.Store
+	store   objects.View
 	more    object.Remote
 	metrics *metrics
 }
@@ -227,8 +263,11 @@ func (s *Server) watch(e worker.Event) {
 type answer struct {
 	*spool
 	facts  fleet.Facts
-	object *job.Object   // the identity of a file
-	done   chan struct{} // closed when no more comes
+	object *job.Object // the identity of a file
+	named  job.Named   // frames of a profile
+	// snapshot has the counts of a snapshot; nil: it is none, or was made elsewhere.
+	snapshot *job.SnapshotCounts
+	done     chan struct{} // closed when no more comes
 }
 
 // beginOn is begin for work on a file that was sent.
@@ -250,13 +289,23 @@ func (s *Server) begin(ctx context.Context, r *request, work *worker.Request) (*
 	if err != nil {
 		return nil, err
 	}
+	return s.run(ctx, r, work)
+}
+
+// run has a worker do a job of a request that has a place, which it gives back.
+func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	return s.answer(r, func(a *answer) error {
-		defer s.queue.leave()
+		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			own := s.budget.of(r.caller)
-			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
+			work.Output, work.Space = a.spool, worker.Space{Take: own.take, Give: own.give}
+			if work.Caller == "" {
+				work.Caller, work.Remote = r.caller, s.remote(r.caller)
+			}
+			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
-			a.facts, a.object = factsOf(&o), o.Object
+			s.metrics.worked(r, time.Since(began))
+			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
 			return err
@@ -349,6 +398,9 @@ func (s *Server) Abandon() {
 		s.offload.connection.close()
 	}
 	s.pool.Close()
+	if s.checks != nil {
+		s.checks.Close()
+	}
 	s.removeRun()
 }
 

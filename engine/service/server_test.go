@@ -255,19 +255,25 @@ func TestProblems(t *testing.T) {
 }
 
 // TestBodiesOfUnknownLengthAreBounded has bodies that do not say how long they are: each may
-// have as many bytes as one may, and all together as many as there is room for.
+// have as many bytes as one may, a caller as many as it leaves for others, and all together as
+// many as there is room for.
 func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
 	for _, c := range []struct {
-		body, spool int64
-		kind        *problemKind
-		words       string
+		body, spool, others int64
+		kind                *problemKind
+		words               string
 	}{
-		{1 << 20, 1 << 30, tooMuch, "more than 1048576 bytes were sent"},
-		{1 << 30, 1 << 20, busy, "have as many bytes as all of them may"},
+		{1 << 20, 1 << 30, 0, tooMuch, "more than 1048576 bytes were sent"},
+		{1 << 30, 2 << 20, 0, tooMuch, "more than 1048576 bytes were sent"},
+		{1 << 30, 6 << 20, 3 << 20, overShare, "has its share of all bytes on disk"},
+		{1 << 30, 2 << 20, 1 << 20, overShare, "has its share of all bytes on disk"},
 	} {
 		o := testOptions(t)
 		o.Body, o.Spool = c.body, c.spool
 		s := start(t, o)
+		if err := s.budget.of("another").take(c.others); err != nil {
+			t.Fatal(err)
+		}
 		long := struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 2<<20))}
 		answer, text := s.ask(t, "POST", "/v1/stack", long)
 		wantProblem(t, answer, text, c.kind, c.words)
@@ -314,7 +320,10 @@ func TestOnlyThoseWhoMayAsk(t *testing.T) {
 	if answer, _ := s.ask(t, "GET", "/metrics", nil, "Authorization", "Bearer fedcba9876543210"); answer.StatusCode != http.StatusOK {
 		t.Error(answer.Status)
 	}
-	for _, bad := range []string{"", "alice", "alice short", "a b c"} {
+	for _, bad := range []string{
+		"", "alice", "alice short", "a b c", "alice 0123456789abcdef\nbob 0123456789abcdef", "alice sha256:0123456789abcdef", "alice sha256:" + strings.Repeat("x", 64),
+		strings.Repeat("a", 101) + " 0123456789abcdef",
+	} {
 		if _, err := ReadTokens(strings.NewReader(bad)); err == nil {
 			t.Errorf("tokens %q are read", bad)
 		}
@@ -347,7 +356,7 @@ func TestManyCallers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := s.budget.used.Load(); n != 0 {
+	if n := s.budget.inUse(); n != 0 {
 		t.Errorf("%d bytes of the budget are used when nothing is under way", n)
 	}
 }
@@ -357,15 +366,13 @@ func TestAQueueThatIsFull(t *testing.T) {
 	o := testOptions(t)
 	o.Workers, o.Waiting = 1, 0
 	s := start(t, o)
-	if err := s.queue.enter(t.Context(), "somebody"); err != nil {
-		t.Fatal(err)
-	}
+	free := s.fill(t)
 	answer, text := s.ask(t, "POST", "/v1/stack", bytes.NewReader(file(t, mixed)))
 	wantProblem(t, answer, text, busy, "too many requests wait")
 	if answer.Header.Get("Retry-After") != "2" {
 		t.Errorf("Retry-After is %q", answer.Header.Get("Retry-After"))
 	}
-	s.queue.leave()
+	free()
 	s.post(t, "/v1/stack", file(t, mixed))
 }
 

@@ -8,46 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
-
-	"github.com/unwindd/unwindd/engine/internal/unpack"
 )
-
-// budget bounds the bytes of all files of a folder that requests have at a time.
-type budget struct {
-	most atomic.Int64
-	used atomic.Int64
-}
-
-func newBudget(most int64) *budget {
-	b := &budget{}
-	b.most.Store(most)
-	return b
-}
-
-// share is the part of a budget that one caller uses.
-type share struct {
-	budget *budget
-	caller string
-}
-
-// of returns the share of a caller.
-func (b *budget) of(caller string) share { return share{b, caller} }
-
-// errNoRoom is the error of a full budget.
-var errNoRoom = errors.New("the requests that are under way have as many bytes as all of them may")
-
-// take takes bytes of the budget.
-func (s share) take(n int64) error {
-	if s.budget.used.Add(n) > s.budget.most.Load() {
-		s.budget.used.Add(-n)
-		return errNoRoom
-	}
-	return nil
-}
-
-// give returns bytes to the budget.
-func (s share) give(n int64) { s.budget.used.Add(-n) }
 
 // upload is a bounded file that receives a caller's bytes.
 type upload struct {
@@ -59,11 +20,11 @@ type upload struct {
 
 // newUpload begins a file of at most a number of bytes.
 func newUpload(dir string, s share, most int64) (*upload, error) {
-	f, err := unpack.Nameless(dir)
+	f, err := s.file(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &upload{File: f, share: s, most: most}, nil
+	return &upload{File: f, share: s, most: s.atMost(most)}, nil
 }
 
 // tooLargeError is the error of a caller that sent too much.
@@ -97,7 +58,7 @@ func (u *upload) ReadFrom(r io.Reader) (int64, error) {
 func (u *upload) Close() error {
 	u.share.give(u.size)
 	u.size = 0
-	return u.File.Close()
+	return u.share.closed(u.File)
 }
 
 // spool buffers a report between a worker and a reader, which may be slower. It is in
@@ -145,7 +106,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	}
 	if s.file == nil {
 		var err error
-		if s.file, err = unpack.Nameless(s.dir); err != nil {
+		if s.file, err = s.share.file(s.dir); err != nil {
 			s.share.give(int64(len(p) - n))
 			return n, err
 		}
@@ -154,6 +115,13 @@ func (s *spool) Write(p []byte) (int, error) {
 	s.share.give(int64(len(p) - n - m))
 	s.size += int64(m)
 	return n + m, err
+}
+
+// length returns the number of bytes that were written.
+func (s *spool) length() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
 }
 
 // Restart implements worker.Output.
@@ -227,7 +195,7 @@ func (s *spool) Close() error {
 		return nil
 	}
 	s.share.give(s.size - int64(len(s.memory)))
-	err := s.file.Close()
+	err := s.share.closed(s.file)
 	s.file = nil
 	return err
 }

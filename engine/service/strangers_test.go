@@ -84,7 +84,7 @@ func TestRequestsOfStrangers(t *testing.T) {
 		}
 	}
 	s.post(t, "/v1/stack", file(t, mixed))
-	if n := s.budget.used.Load(); n != 0 {
+	if n := s.budget.inUse(); n != 0 {
 		t.Errorf("%d bytes of the budget are used when nothing is under way", n)
 	}
 }
@@ -151,11 +151,16 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 // TestPutsHaveABudget refuses objects that all requests together have no room for.
 func TestPutsHaveABudget(t *testing.T) {
 	o := testOptions(t)
-	o.Spool = 1 << 20
+	o.Spool = 4 << 20
 	s := start(t, o)
+	others := s.budget.of("another")
+	if err := others.take(2 << 20); err != nil {
+		t.Fatal(err)
+	}
 	answer, text := s.ask(t, "PUT", "/v1/objects/0102", struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 2<<20))})
-	wantProblem(t, answer, text, busy, "have as many bytes as all of them may")
-	if n := s.budget.used.Load(); n != 0 {
+	wantProblem(t, answer, text, overShare, "has its share of all bytes on disk")
+	others.give(2 << 20)
+	if n := s.budget.inUse(); n != 0 {
 		t.Errorf("%d bytes of the budget are used when nothing is under way", n)
 	}
 	s.putCrash(t)

@@ -25,8 +25,11 @@ func newTracer(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer("github.com/unwindd/unwindd/engine/service")
 }
 
-// unwatched are the paths that machines poll: they have no spans.
-var unwatched = map[string]bool{"/healthz": true, "/metrics": true}
+// unwatched are the paths that machines poll, and those at which traces would come: where the
+// traces of this server are sent to itself, each refusal would be the next one. They have no spans.
+var unwatched = map[string]bool{
+	"/healthz": true, "/metrics": true, "/v1/traces": true, "/opentelemetry.proto.collector.trace.v1.TraceService/Export": true,
+}
 
 // spanOf begins the span of a request, in the trace of its caller if it names one (W3C
 // Trace Context). A call of gRPC has it in the same header.

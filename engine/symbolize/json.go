@@ -3,12 +3,11 @@
 package symbolize
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/internal/escape"
 )
 
 // The members of these types are in the order of their names, as
@@ -119,14 +118,13 @@ func (s *Writer) jsonFrame(f *trace.Symbol, context bool) jsonFrame {
 
 // json appends a value and a newline.
 func (s *Writer) json(dst []byte, v any) []byte {
-	b := bytes.NewBuffer(dst)
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
+	indent := ""
 	if s.options.Pretty {
-		e.SetIndent("", "  ")
+		indent = "  "
 	}
-	if err := e.Encode(v); err != nil {
+	dst, err := escape.AppendJSON(dst, v, indent)
+	if err != nil {
 		panic(err) // text and numbers can be encoded
 	}
-	return b.Bytes()
+	return dst
 }

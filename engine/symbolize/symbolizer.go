@@ -55,6 +55,8 @@ type Symbolizer struct {
 
 	mu    sync.Mutex
 	files map[string]*opened // by path, or by "build-id:" and the ID
+
+	profiles profileFiles
 }
 
 // opened is a file that was opened, or the error of opening it.
@@ -79,7 +81,9 @@ func (s *Symbolizer) Close() error {
 		}
 	}
 	s.files = map[string]*opened{}
-	return errors.Join(errs...)
+	s.profiles.mu.Lock()
+	defer s.profiles.mu.Unlock()
+	return errors.Join(append(errs, s.profiles.close())...)
 }
 
 // Open opens a code object. The second time it returns the same file, or the same error.
@@ -91,7 +95,18 @@ func (s *Symbolizer) Open(path string) (*File, error) {
 // the debug information that Remote has for it, or the code, which may have a symbol table.
 // The error of an ID that no file has wraps ErrNoBuildID.
 func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
-	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
+	return s.once(buildIDKey(id), func() (*object.Object, error) { return s.findBuildID(id) })
+}
+
+// OpenCode opens the code that Remote has for a build ID, or else what OpenBuildID opens.
+func (s *Symbolizer) OpenCode(id []byte) (*File, error) {
+	return s.once("code:"+string(id), func() (*object.Object, error) {
+		finder := object.Finder{IsUnseen: s.options.IsUnseen, Remote: s.options.Remote}
+		if o, _ := finder.FetchExecutable(id); o != nil {
+			return o, nil
+		}
+		return s.findBuildID(id)
+	})
 }
 
 func (s *Symbolizer) once(key string, open func() (*object.Object, error)) (*File, error) {
@@ -150,14 +165,18 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
-	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
+	return s.newFileOf(&object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}, o)
+}
+
+// newFileOf is newFile with a finder.
+func (s *Symbolizer) newFileOf(finder *object.Finder, o *object.Object) *File {
 	s.warn(o)
 	file := o
 	o = s.layOut(file)
 	s.relocate(o)
-	debug, answers := s.findDebug(&finder, o)
+	debug, answers := s.findDebug(finder, o)
 	f := &File{Object: o, file: file, Debug: debug, answers: answers}
-	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: &finder, Package: s.options.Package})
+	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: finder, Package: s.options.Package})
 	f.symbols = sync.OnceValue(f.readSymbols)
 	return f
 }

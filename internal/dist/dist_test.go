@@ -7,7 +7,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -113,10 +115,25 @@ func TestLicencesOfWhatIsLinked(t *testing.T) {
 			t.Errorf("the licences lack %q", want)
 		}
 	}
-	b, err := billOfMaterials(testRevision, "linux/amd64", linked)
-	var bill struct{ Components []component }
+	b, err := billOfMaterials(testRevision, "linux/amd64", []byte("an executable"), linked)
+	var bill struct {
+		Metadata   struct{ Component component }
+		Components []component
+	}
 	if err != nil || json.Unmarshal(b, &bill) != nil || len(bill.Components) != len(linked) {
 		t.Errorf("%v: %d components, %d modules are linked", err, len(bill.Components), len(linked))
+	}
+	if h := bill.Metadata.Component.Hashes; len(h) != 1 || h[0].Content != fmt.Sprintf("%x", sha256.Sum256([]byte("an executable"))) {
+		t.Errorf("the executable has the digests %v", h)
+	}
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range bill.Components {
+		if c.Name != "std" && (len(c.Properties) != 1 || !strings.Contains("\n"+string(sums), "\n"+c.Name+" "+c.Version+" "+c.Properties[0].Value+"\n")) {
+			t.Errorf("go.sum has no %s %s with %v", c.Name, c.Version, c.Properties)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // linkedModule is a third-party module in the executable.
 type linkedModule struct {
 	path, version string
+	sum           string            // of its files, as in go.sum; "": it is Go's own library
 	identifiers   []string          // of SPDX, in order
 	texts         map[string]string // by the name of the file within the module
 }
@@ -99,6 +100,7 @@ func linkedModules(exe, system, arch string) ([]*linkedModule, error) {
 		if m := modules[dep.Path]; m == nil || m.version != dep.Version {
 			return nil, fmt.Errorf("%s %s is linked, and go list does not know it", dep.Path, dep.Version)
 		}
+		modules[dep.Path].sum = dep.Sum
 	}
 	root, err := output(exec.Command("go", "env", "GOROOT"))
 	if err != nil {

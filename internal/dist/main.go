@@ -97,7 +97,7 @@ func (b *builder) built(system, arch string) ([]file, []*linkedModule, error) {
 	if system == "windows" {
 		name += ".exe"
 	}
-	bill, err := billOfMaterials(b.revision, system+"/"+arch, linked)
+	bill, err := billOfMaterials(b.revision, system+"/"+arch, content, linked)
 	return []file{
 		{name, 0o755, content},
 		{docDir + "/THIRD-PARTY.txt", 0o644, licenceTexts(linked)},

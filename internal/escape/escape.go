@@ -6,10 +6,13 @@
 package escape
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -53,3 +56,42 @@ func IsPlain[T string | []byte](s T) bool {
 	}
 	return true
 }
+
+// AppendJSON appends a value as JSON and a newline, indented by indent where that is not "". It has no escapes that
+// only HTML needs; what Text escapes is escaped as JSON does, so that a terminal shows the report as it is and a reader
+// gets the same text.
+func AppendJSON(dst []byte, v any, indent string) ([]byte, error) {
+	from := len(dst)
+	b := bytes.NewBuffer(dst)
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if indent != "" {
+		e.SetIndent("", indent)
+	}
+	err := e.Encode(v)
+	return escapeJSON(b.Bytes(), from), err
+}
+
+// escapeJSON escapes the unprintable characters of JSON behind an offset. All are in strings; the encoder has
+// escaped those below a blank.
+func escapeJSON(text []byte, from int) []byte {
+	next := bytes.IndexFunc(text[from:], isUnprintable)
+	if next < 0 {
+		return text
+	}
+	out := bytes.Clone(text[:from+next])
+	for _, r := range string(text[from+next:]) {
+		switch high, low := utf16.EncodeRune(r); {
+		case !isUnprintable(r):
+			out = utf8.AppendRune(out, r)
+		case high != unicode.ReplacementChar:
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}
+
+// isUnprintable reports whether a character of JSON is none that is seen, and no blank or line break of its layout.
+func isUnprintable(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/daemon"
 )
 
 // alone has one caller send each target again and again, beside the command.
@@ -23,7 +24,7 @@ func (m *measurement) alone() error {
 	if err != nil {
 		return err
 	}
-	c := s.client("unix")
+	c := s.Client("unix")
 	defer c.CloseIdleConnections()
 	rounds := max(*count/40, 10)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -43,8 +44,8 @@ func (m *measurement) alone() error {
 
 // sequence does something again and again: how long it takes, the median, and what the
 // processors of the server do for it each time.
-func (m *measurement) sequence(s *server, rounds int, do func() error) (median, cpu time.Duration, err error) {
-	before, err := s.usage()
+func (m *measurement) sequence(s *daemon.Server, rounds int, do func() error) (median, cpu time.Duration, err error) {
+	before, err := s.Usage()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -56,7 +57,7 @@ func (m *measurement) sequence(s *server, rounds int, do func() error) (median, 
 		}
 		times = append(times, time.Since(began))
 	}
-	after, err := s.usage()
+	after, err := s.Usage()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -157,7 +158,7 @@ func (m *measurement) warm() error {
 
 // firsts prints a row.
 func (m *measurement) firsts(w *tabwriter.Writer, name string, i *input, id string, executable []byte) error {
-	dir, remove, err := shortFolder()
+	dir, remove, err := daemon.Folder()
 	if err != nil {
 		return err
 	}
@@ -165,15 +166,15 @@ func (m *measurement) firsts(w *tabwriter.Writer, name string, i *input, id stri
 	fmt.Fprintf(w, "%s\t", name)
 	var first took
 	for _, isAgain := range []bool{false, true} {
-		s, err := startServer(m.unwindd, dir, "--workers", "1")
+		s, err := daemon.Start(m.unwindd, dir, "--workers", "1")
 		if err != nil {
 			return err
 		}
-		c := s.client("unix")
+		c := s.Client("unix")
 		if !isAgain {
 			began := time.Now()
-			if err := s.put(c, id, executable); err != nil {
-				return errors.Join(err, s.end())
+			if err := s.Put(c, id, executable); err != nil {
+				return errors.Join(err, s.End())
 			}
 			fmt.Fprintf(w, "%s\t", ms(time.Since(began)))
 		}
@@ -189,7 +190,7 @@ func (m *measurement) firsts(w *tabwriter.Writer, name string, i *input, id stri
 			fmt.Fprintf(w, "%s\t%.1f\t\n", ms(median), first.time.Seconds()/median.Seconds())
 		}
 		c.CloseIdleConnections()
-		if err := errors.Join(err, s.end()); err != nil {
+		if err := errors.Join(err, s.End()); err != nil {
 			return err
 		}
 	}

@@ -32,10 +32,10 @@ type caller struct {
 
 func newCaller(s *soaking, r *rand.Rand) *caller {
 	c := &caller{soaking: s, random: r, network: []string{"unix", "tcp"}[r.IntN(2)]}
-	c.http = s.client(c.network)
-	target := "passthrough:///" + s.tcp
+	c.http = s.Client(c.network)
+	target := "passthrough:///" + s.TCP
 	if c.network == "unix" {
-		target = "unix:" + s.socket
+		target = "unix:" + s.Socket
 	}
 	var err error
 	c.conn, err = grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
@@ -118,7 +118,7 @@ func saysPluginFailed(report []byte) bool {
 // request makes a request by HTTP; read reads the answer.
 func (c *caller) request(ctx context.Context, method, path string, body []byte, read func(io.Reader) ([]byte, error)) *reply {
 	r := &reply{since: time.Now()}
-	q, err := http.NewRequestWithContext(ctx, method, c.origin()+path, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, method, c.Origin()+path, bytes.NewReader(body))
 	if err != nil {
 		r.err = err
 		return r
@@ -179,7 +179,7 @@ func (i *input) wrongWith(body []byte) error {
 
 // cutUpload says that it sends more than it does. It waits for an answer or not.
 func (c *caller) cutUpload(i *input) (string, error) {
-	conn, err := c.dial(context.Background(), c.network)
+	conn, err := c.Dial(context.Background(), c.network)
 	if err != nil {
 		return wrong, err
 	}
@@ -211,7 +211,7 @@ func (c *caller) cutUpload(i *input) (string, error) {
 // up, or not. What it gets then is whole, or breaks off.
 func (c *caller) stopReading(i *input) (string, error) {
 	since := time.Now()
-	conn, err := c.dial(context.Background(), "unix")
+	conn, err := c.Dial(context.Background(), "unix")
 	if err != nil {
 		return wrong, err
 	}

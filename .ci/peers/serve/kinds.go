@@ -93,7 +93,7 @@ func (s *soaking) kindsOf(m *material, prepared []*input) {
 
 // putAll puts what targets need.
 func (s *soaking) putAll() error {
-	c := s.client("unix")
+	c := s.Client("unix")
 	defer c.CloseIdleConnections()
 	id, err := cost.BuildID(s.unwindd)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *soaking) putAll() error {
 		if err != nil {
 			return err
 		}
-		if err := s.put(c, file.id, data); err != nil {
+		if err := s.Put(c, file.id, data); err != nil {
 			return err
 		}
 	}
@@ -304,9 +304,9 @@ func (c *caller) symbols() (got [][]string, err error) {
 
 // byServer runs the command with --server.
 func (c *caller) byServer(i *input) (string, error) {
-	address := c.tcp
+	address := c.TCP
 	if c.network == "unix" {
-		address = "unix:" + c.socket
+		address = "unix:" + c.Socket
 	}
 	since := time.Now()
 	cmd := exec.Command(i.argv[0], append([]string{"--server", address}, i.argv[1:]...)...)

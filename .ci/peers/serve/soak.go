@@ -16,6 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/unwindd/unwindd/.ci/peers/daemon"
 	"github.com/unwindd/unwindd/.ci/peers/smalldisk"
 )
 
@@ -44,7 +45,7 @@ var soakFlags = []string{"--workers", strconv.Itoa(soakWorkers), "--max-waiting"
 
 // soaking is one that is under way.
 type soaking struct {
-	*server
+	*daemon.Server
 	unwindd, dir string
 	inputs       []*input
 	kinds        []*kind
@@ -56,7 +57,7 @@ type soaking struct {
 }
 
 func runSoak(dir string) error {
-	disk, remove, err := shortFolder()
+	disk, remove, err := daemon.Folder()
 	if err != nil {
 		return err
 	}
@@ -70,12 +71,12 @@ func runSoak(dir string) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	if s.server, err = startServer(s.unwindd, disk, soakFlags...); err != nil {
+	if s.Server, err = daemon.Start(s.unwindd, disk, soakFlags...); err != nil {
 		return err
 	}
 	fmt.Printf("\nsoak of %v, %d callers, seed %d\n", *soak, *callers, *seed)
 	err = s.run()
-	ended := s.end()
+	ended := s.End()
 	if log, e := os.ReadFile(disk + ".log"); e == nil {
 		_ = os.WriteFile(filepath.Join(dir, "soak.log"), log, 0o600) // for who keeps the folder
 	}
@@ -87,10 +88,10 @@ func (s *soaking) run() error {
 	if err := s.putAll(); err != nil {
 		return err
 	}
-	if err := s.wake(s.inputs, soakWorkers); err != nil {
+	if err := wake(s.Server, s.inputs, soakWorkers); err != nil {
 		return err
 	}
-	before, err := s.settled(nil)
+	before, err := s.Settled(nil)
 	if err != nil {
 		return err
 	}
@@ -112,25 +113,25 @@ func (s *soaking) run() error {
 			}
 		})
 	}
-	watched := s.watch()
+	watched := s.Watch()
 	time.Sleep(*soak)
 	samples := watched()
 	close(stop)
 	torments.Wait()
 	asking.Wait()
-	if err := s.wake(s.inputs, soakWorkers); err != nil {
+	if err := wake(s.Server, s.inputs, soakWorkers); err != nil {
 		return err
 	}
-	after, err := s.settled(before)
+	after, err := s.Settled(before)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("at the end:   %v\n", after)
-	grows := judgeMemory(samples)
+	grows := daemon.JudgeMemory(samples)
 	if *soak < longSoak {
 		grows = nil // what workers know of code is found out for longer than a quarter of it
 	}
-	return errors.Join(grows, after.notAbove(before), s.left())
+	return errors.Join(grows, after.NotAbove(before), s.left())
 }
 
 // longSoak is how long a soak is whose memory is judged.
@@ -139,23 +140,23 @@ const longSoak = 5 * time.Minute
 // left returns the remains of requests when none is under way.
 func (s *soaking) left() error {
 	var errs []error
-	for _, pid := range s.processes() {
-		for _, name := range nameless(pid, s.server.dir) {
+	for _, pid := range s.Processes() {
+		for _, name := range daemon.Nameless(pid, s.Server.Dir) {
 			errs = append(errs, fmt.Errorf("process %d has %s", pid, name))
 		}
 	}
-	errs = append(errs, filepath.WalkDir(s.server.dir, func(path string, d fs.DirEntry, err error) error {
+	errs = append(errs, filepath.WalkDir(s.Server.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Type() == fs.ModeSocket {
 			return err
 		}
-		name, _ := filepath.Rel(s.server.dir, path)
+		name, _ := filepath.Rel(s.Server.Dir, path)
 		if !strings.HasPrefix(name, "state/unwindd/objects/") || strings.HasPrefix(d.Name(), "part-") {
 			errs = append(errs, fmt.Errorf("file %s is left", name))
 		}
 		return nil
 	}))
-	workers, _ := s.workers()
-	folders, err := filepath.Glob(filepath.Join(s.server.dir, "unwindd", "s-*", "w", "*"))
+	workers, _ := s.Workers()
+	folders, err := filepath.Glob(filepath.Join(s.Server.Dir, "unwindd", "s-*", "w", "*"))
 	if err == nil && len(folders) > len(workers) {
 		err = fmt.Errorf("%d folders of %d workers", len(folders), len(workers))
 	}

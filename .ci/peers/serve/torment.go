@@ -87,11 +87,11 @@ func (s *soaking) torment(all *sync.WaitGroup, stop <-chan struct{}) {
 		every time.Duration // on average
 		do    func(*rand.Rand)
 	}{
-		{3 * time.Second, func(r *rand.Rand) { workers, _ := s.workers(); s.kill(r, workers, killedWorker) }},
-		{2 * time.Second, func(r *rand.Rand) { _, plugins := s.workers(); s.kill(r, plugins, killedPlugin) }},
+		{3 * time.Second, func(r *rand.Rand) { workers, _ := s.Workers(); s.kill(r, workers, killedWorker) }},
+		{2 * time.Second, func(r *rand.Rand) { _, plugins := s.Workers(); s.kill(r, plugins, killedPlugin) }},
 		{8 * time.Second, s.stopWorker},
 		{5 * time.Second, func(*rand.Rand) {
-			_ = s.command.Process.Signal(syscall.SIGHUP) // it may have died: that is noticed
+			_ = s.Command.Process.Signal(syscall.SIGHUP) // it may have died: that is noticed
 			s.harm.add(hangUps, time.Now())
 		}},
 		{12 * time.Second, s.fillDisk},
@@ -123,7 +123,7 @@ func (s *soaking) kill(r *rand.Rand, list []int, how string) {
 
 // stopWorker stops a worker for some seconds.
 func (s *soaking) stopWorker(r *rand.Rand) {
-	workers, _ := s.workers()
+	workers, _ := s.Workers()
 	if len(workers) == 0 {
 		return
 	}
@@ -141,5 +141,5 @@ func (s *soaking) stopWorker(r *rand.Rand) {
 func (s *soaking) fillDisk(r *rand.Rand) {
 	end := s.harm.begin(fullDisk)
 	defer end()
-	smalldisk.Fill(s.server.dir, 500*time.Millisecond+time.Duration(r.Int64N(int64(1500*time.Millisecond))))
+	smalldisk.Fill(s.Server.Dir, 500*time.Millisecond+time.Duration(r.Int64N(int64(1500*time.Millisecond))))
 }

@@ -113,6 +113,9 @@ func New(o Options) *Part {
 	return p
 }
 
+// Len returns the number of targets.
+func (p *Part) Len() int { return len(p.records) }
+
 // texts numbers texts.
 type texts struct {
 	list []string

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -39,7 +40,8 @@ type Options struct {
 type Client struct {
 	endpoint *Endpoint
 	timeout  time.Duration
-	post     func(ctx context.Context, request []byte) ([]byte, error)
+	headers  map[string]string // of each request
+	post     func(ctx context.Context, request []byte, headers map[string]string) ([]byte, error)
 	close    func()
 	pause    func(ctx context.Context, d time.Duration) error
 }
@@ -55,46 +57,52 @@ type Answer struct {
 
 // New makes a client of a collector. It connects when the first request is sent.
 func New(e *Endpoint, o Options) (*Client, error) {
-	c := &Client{endpoint: e, timeout: o.Timeout, pause: sleep}
+	c := &Client{endpoint: e, timeout: o.Timeout, pause: sleep, headers: map[string]string{}}
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}
-	headers := map[string]string{}
 	if e.authorization != "" {
-		headers["authorization"] = e.authorization
+		c.headers["authorization"] = e.authorization
 	}
-	for name, value := range o.Headers {
-		headers[name] = value
-	}
+	maps.Copy(c.headers, o.Headers)
 	if e.isGRPC {
-		return c, c.dial(headers)
+		return c, c.dial()
 	}
-	c.useHTTP(headers)
+	c.useHTTP()
 	return c, nil
 }
 
 // Close closes connections.
 func (c *Client) Close() { c.close() }
 
-// attemptError is why an attempt failed.
-type attemptError struct {
+// Failure is why a collector did not take a request.
+type Failure struct {
 	err error
-	// isTransient means that the next attempt may succeed, after a pause of at least
-	// wait.
-	isTransient bool
-	wait        time.Duration
+	// IsTransient means that the next attempt may succeed, after a pause of at least Wait.
+	IsTransient bool
+	Wait        time.Duration
+	// IsTooLarge means that it may take a smaller request, IsInvalid that it will never take this one.
+	IsTooLarge, IsInvalid bool
 }
 
-func (e *attemptError) Error() string { return e.err.Error() }
-func (e *attemptError) Unwrap() error { return e.err }
+// Error implements error.
+func (e *Failure) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that it is.
+func (e *Failure) Unwrap() error { return e.err }
 
 // Send sends an encoded ExportProfilesServiceRequest; by default collectors accept at most
-// MaxRequest bytes. It makes several attempts if the error is transient. The error is why the
-// last attempt failed, or that of the context if that ended.
-func (c *Client) Send(ctx context.Context, request []byte) (Answer, error) {
+// MaxRequest bytes. More headers, whose names are in lower case, go with it unless Options has
+// them. It makes
+// several attempts if the error is transient and the context's deadline leaves time. The error is
+// a Failure, that of the context if that ended, or of an answer that is none.
+func (c *Client) Send(ctx context.Context, request []byte, more map[string]string) (Answer, error) {
+	headers := make(map[string]string, len(more)+len(c.headers))
+	maps.Copy(headers, more)
+	maps.Copy(headers, c.headers)
 	for attempt := 1; ; attempt++ {
 		limited, cancel := context.WithTimeout(ctx, c.timeout)
-		response, err := c.post(limited, request)
+		response, err := c.post(limited, request, headers)
 		isLate := limited.Err() != nil
 		cancel()
 		if err == nil {
@@ -108,10 +116,10 @@ func (c *Client) Send(ctx context.Context, request []byte) (Answer, error) {
 			return Answer{}, ctx.Err()
 		}
 		if isLate {
-			err = &attemptError{err: fmt.Errorf("no answer within %v", c.timeout), isTransient: true}
+			err = &Failure{err: fmt.Errorf("no answer within %v", c.timeout), IsTransient: true}
 		}
 		wait, mayRetry := retryAfter(err, attempt)
-		if !mayRetry {
+		if deadline, ok := ctx.Deadline(); !mayRetry || ok && time.Until(deadline) < wait {
 			return Answer{}, c.giveUp(err, attempt, wait)
 		}
 		if err := c.pause(ctx, wait); err != nil {
@@ -122,13 +130,13 @@ func (c *Client) Send(ctx context.Context, request []byte) (Answer, error) {
 
 // retryAfter reports whether there is another attempt, and after how long.
 func retryAfter(err error, attempt int) (wait time.Duration, mayRetry bool) {
-	var failed *attemptError
-	if !errors.As(err, &failed) || !failed.isTransient {
+	var failed *Failure
+	if !errors.As(err, &failed) || !failed.IsTransient {
 		return 0, false
 	}
 	backoff := firstPause << (attempt - 1)
 	backoff += rand.N(backoff / 2) //nolint:gosec // spreads the requests of many clients
-	wait = max(backoff, failed.wait)
+	wait = max(backoff, failed.Wait)
 	return wait, attempt < maxAttempts && wait <= maxPause
 }
 

@@ -125,7 +125,7 @@ func TestHTTPAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url, requests := serve(t, c.answers...)
 			s, pauses := client(t, url, Options{Timeout: long})
-			got, err := s.Send(t.Context(), []byte("request"))
+			got, err := s.Send(t.Context(), []byte("request"), nil)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%+v, %v, expected %+v, %s", got, err, c.want, c.err)
 			}
@@ -142,7 +142,7 @@ func TestHTTPAnswers(t *testing.T) {
 func TestPausesBecomeLonger(t *testing.T) {
 	url, _ := serve(t, httpAnswer{status: 503})
 	s, pauses := client(t, url, Options{Timeout: long})
-	if _, err := s.Send(t.Context(), []byte("request")); err == nil {
+	if _, err := s.Send(t.Context(), []byte("request"), nil); err == nil {
 		t.Fatal("no error")
 	}
 	for i, p := range *pauses {
@@ -198,7 +198,7 @@ func TestCollectorsThatDoNotAnswer(t *testing.T) {
 				timeout = 100 * time.Millisecond
 			}
 			s, pauses := client(t, c.url, Options{Timeout: timeout})
-			_, err := s.Send(t.Context(), []byte("request"))
+			_, err := s.Send(t.Context(), []byte("request"), nil)
 			if err == nil || !strings.Contains(err.Error(), "5 attempts, at last: ") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, expected 5 attempts and %q", err, c.want)
 			}
@@ -222,7 +222,7 @@ func TestSendingEndsWithItsContext(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.pause = func(ctx context.Context, d time.Duration) error { cancel(); return sleep(ctx, time.Hour) }
-	if _, err := s.Send(ctx, []byte("request")); !errors.Is(err, context.Canceled) {
+	if _, err := s.Send(ctx, []byte("request"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, expected that of the context", err)
 	}
 }
@@ -291,7 +291,7 @@ func TestGRPCAnswers(t *testing.T) {
 				return c.response, nil
 			})
 			s, pauses := client(t, "grpc://"+at, Options{Timeout: long, Headers: map[string]string{"x-key": "k"}})
-			got, err := s.Send(t.Context(), []byte("request"))
+			got, err := s.Send(t.Context(), []byte("request"), nil)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%+v, %v, expected %+v, %s", got, err, c.want, c.err)
 			}
@@ -392,7 +392,7 @@ func TestEndlessAnswersAreNotRead(t *testing.T) {
 		}
 	}))
 	c, _ := client(t, s.URL, Options{Timeout: long})
-	_, err := c.Send(t.Context(), []byte("request"))
+	_, err := c.Send(t.Context(), []byte("request"), nil)
 	c.Close()
 	s.Close() // waits for the handler
 	if err == nil || !strings.Contains(err.Error(), "its answer has more than") || written.Load() >= all {

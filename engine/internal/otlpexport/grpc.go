@@ -25,7 +25,7 @@ const (
 )
 
 // dial prepares to send over gRPC.
-func (c *Client) dial(headers map[string]string) error {
+func (c *Client) dial() error {
 	secure := insecure.NewCredentials()
 	if c.endpoint.isSecure {
 		secure = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
@@ -38,10 +38,9 @@ func (c *Client) dial(headers map[string]string) error {
 		return fmt.Errorf("collector %s: %w", c.endpoint, err)
 	}
 	c.close = func() { _ = connection.Close() }
-	md := metadata.New(headers)
-	c.post = func(ctx context.Context, request []byte) ([]byte, error) {
+	c.post = func(ctx context.Context, request []byte, headers map[string]string) ([]byte, error) {
 		var response []byte
-		if err := connection.Invoke(metadata.NewOutgoingContext(ctx, md), exportMethod, request, &response); err != nil {
+		if err := connection.Invoke(metadata.NewOutgoingContext(ctx, metadata.New(headers)), exportMethod, request, &response); err != nil {
 			return nil, grpcFailure(err)
 		}
 		return response, nil
@@ -58,11 +57,14 @@ var retryable = map[codes.Code]bool{
 
 func grpcFailure(err error) error {
 	s := status.Convert(err)
-	failed := &attemptError{err: fmt.Errorf("%v: %s", s.Code(), said(s.Message())), isTransient: retryable[s.Code()]}
+	failed := &Failure{
+		err:         fmt.Errorf("%v: %s", s.Code(), said(s.Message())),
+		IsTransient: retryable[s.Code()], IsTooLarge: s.Code() == codes.ResourceExhausted, IsInvalid: s.Code() == codes.InvalidArgument,
+	}
 	for _, detail := range s.Details() {
 		if r, ok := detail.(*errdetails.RetryInfo); ok {
-			failed.wait = max(r.GetRetryDelay().AsDuration(), time.Duration(0))
-			failed.isTransient = failed.isTransient || s.Code() == codes.ResourceExhausted
+			failed.Wait = max(r.GetRetryDelay().AsDuration(), time.Duration(0))
+			failed.IsTransient, failed.IsTooLarge = failed.IsTransient || failed.IsTooLarge, false
 		}
 	}
 	return failed

@@ -29,7 +29,7 @@ const (
 )
 
 // useHTTP prepares to send over HTTP.
-func (c *Client) useHTTP(headers map[string]string) {
+func (c *Client) useHTTP() {
 	transport := &http.Transport{
 		Proxy: proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 	}
@@ -39,7 +39,7 @@ func (c *Client) useHTTP(headers map[string]string) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.close = transport.CloseIdleConnections
-	c.post = func(ctx context.Context, request []byte) ([]byte, error) {
+	c.post = func(ctx context.Context, request []byte, headers map[string]string) ([]byte, error) {
 		r, err := c.newRequest(ctx, request, headers)
 		if err != nil {
 			return nil, err
@@ -50,12 +50,12 @@ func (c *Client) useHTTP(headers map[string]string) {
 			if errors.As(err, &inner) {
 				err = inner.Err
 			}
-			return nil, &attemptError{err: err, isTransient: isConnection(err)}
+			return nil, &Failure{err: err, IsTransient: isConnection(err)}
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 		if err != nil {
-			return nil, &attemptError{err: fmt.Errorf("%s, but its answer was cut: %w", response.Status, err), isTransient: true}
+			return nil, &Failure{err: fmt.Errorf("%s, but its answer was cut: %w", response.Status, err), IsTransient: true}
 		}
 		return readAnswer(response, body)
 	}
@@ -136,11 +136,15 @@ func failure(response *http.Response, kind string, body []byte) error {
 	if text := failureText(kind, body); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
-	failed := &attemptError{err: err}
+	failed := &Failure{err: err}
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		failed.isTransient = true
-		failed.wait = parseRetryAfter(response.Header.Get("Retry-After"), time.Now())
+		failed.IsTransient = true
+		failed.Wait = parseRetryAfter(response.Header.Get("Retry-After"), time.Now())
+	case http.StatusRequestEntityTooLarge:
+		failed.IsTooLarge = true
+	case http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		failed.IsInvalid = true
 	}
 	return failed
 }

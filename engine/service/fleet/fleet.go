@@ -13,6 +13,10 @@
 //
 // Subjects have the version of their messages. A worker takes messages of versions that it
 // knows, and leaves newer ones to newer workers.
+//
+// Who may use JetStream himself is trusted, as workers are: he could store any result. Any other
+// user of the servers asks a desk, which a worker has, and which does for him what he may. His
+// jobs, results and files are in streams of his own, with their own bounds.
 package fleet
 
 import (
@@ -80,8 +84,8 @@ type Options struct {
 type Keep struct {
 	Replicas int           // servers that store a copy of everything; 0: 1
 	Time     time.Duration // for which inputs, results and reports are stored; 0: 7 days
-	// Bytes bounds all of it; 0: 8 GiB, or three quarters of the size of this process's
-	// server. NATS reserves them.
+	// Bytes bounds all of it, and as much that of each user who asks a desk; 0: 8 GiB, or three
+	// quarters of the size of this process's server. NATS reserves them.
 	Bytes int64
 }
 
@@ -120,7 +124,13 @@ type Queue struct {
 	inputs, objects, reports jetstream.ObjectStore
 	tries                    jetstream.KeyValue
 
-	denied context.CancelCauseFunc // ends Connect where the user lacks a permission
+	// user has these streams; "": they are the account's, for users with all permissions.
+	user string
+	// desk does what the user may not do himself; nil: he may.
+	desk *client
+
+	refusals refusals
+	others   *userQueues // by the user whose streams they are
 }
 
 // ErrNoQueue is wrapped by the error of a server that does not answer.
@@ -162,16 +172,15 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	o.Keep = o.resolved()
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	ctx, denied := context.WithCancelCause(ctx)
-	defer denied(nil)
-	q := &Queue{Options: o, denied: denied}
-	err := q.connect(ctx)
-	switch {
-	case err == nil:
+	q := &Queue{Options: o, others: &userQueues{known: map[string]*Queue{}}}
+	err := q.guard(ctx, q.connect)
+	if errors.Is(err, ErrRefused) && q.conn != nil {
+		err = q.guard(ctx, q.useDesk)
+	}
+	if err == nil {
 		return q, nil
-	case errors.Is(context.Cause(ctx), ErrRefused):
-		err = context.Cause(ctx)
-	case isRefused(err):
+	}
+	if isRefused(err) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if q.conn != nil {
@@ -267,13 +276,17 @@ func (q *Queue) connectOptions() []nats.Option {
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				q.denied(fmt.Errorf("%w: %w", ErrRefused, err)) // no answer will come
+				q.refusals.tell(fmt.Errorf("%w: %w", ErrRefused, err)) // no answer will come
+				return
 			}
 			q.say("queue: %v", err)
 		}),
 	}
 	if q.Server != nil {
 		list = append(list, q.Server.ConnectOptions()...)
+	}
+	if name := q.userName(); name != "" {
+		list = append(list, nats.CustomInboxPrefix(inboxOf(word(name))))
 	}
 	if q.Credentials != "" {
 		list = append(list, nats.UserCredentials(q.Credentials))
@@ -305,7 +318,7 @@ func (q *Queue) make(ctx context.Context) (err error) {
 	q.jobs = map[string]jetstream.Stream{}
 	for _, p := range Priorities {
 		q.jobs[p], err = q.stream(ctx, jetstream.StreamConfig{
-			Name: jobsOf(p), Subjects: []string{jobsPrefix + p + ".*"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+			Name: q.named(jobsOf(p)), Subjects: []string{q.subject(jobsPrefix) + p + ".*"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
 			// A job that waits already is not taken a second time.
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 			MaxBytes: q.share(jobsOf(p)), Replicas: q.Replicas, AllowDirect: true,
@@ -315,7 +328,7 @@ func (q *Queue) make(ctx context.Context) (err error) {
 		}
 	}
 	q.results, err = q.stream(ctx, jetstream.StreamConfig{
-		Name: resultsStream, Subjects: []string{resultsPrefix + "*"}, Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		Name: q.named(resultsStream), Subjects: []string{q.subject(resultsPrefix) + "*"}, Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
 		// A job has one result.
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 		MaxBytes: q.share(resultsStream), MaxAge: q.Time, Replicas: q.Replicas, AllowDirect: true, Compression: jetstream.S2Compression,
@@ -327,24 +340,26 @@ func (q *Queue) make(ctx context.Context) (err error) {
 		store *jetstream.ObjectStore
 		name  string
 	}{{&q.inputs, inputsBucket}, {&q.objects, objectsBucket}, {&q.reports, reportsBucket}} {
-		*b.store, err = q.js.ObjectStore(ctx, b.name)
+		name := q.named(b.name)
+		*b.store, err = q.js.ObjectStore(ctx, name)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
 			*b.store, err = q.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-				Bucket: b.name, TTL: q.Time, MaxBytes: q.share(b.name), Storage: jetstream.FileStorage, Replicas: q.Replicas, Compression: true,
+				Bucket: name, TTL: q.Time, MaxBytes: q.share(b.name), Storage: jetstream.FileStorage, Replicas: q.Replicas, Compression: true,
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, full(err))
+			return fmt.Errorf("%s: %w", name, full(err))
 		}
 	}
-	q.tries, err = q.js.KeyValue(ctx, triesBucket)
+	name := q.named(triesBucket)
+	q.tries, err = q.js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		q.tries, err = q.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: triesBucket, TTL: q.Time, History: 1, MaxBytes: q.share(triesBucket), Storage: jetstream.FileStorage, Replicas: q.Replicas,
+			Bucket: name, TTL: q.Time, History: 1, MaxBytes: q.share(triesBucket), Storage: jetstream.FileStorage, Replicas: q.Replicas,
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", triesBucket, full(err))
+		return fmt.Errorf("%s: %w", name, full(err))
 	}
 	return nil
 }

@@ -415,7 +415,7 @@ func TestAResultIsStoredTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &try{worker: w, id: strings.Repeat("ab", 16)}
+	one := &try{worker: w, queue: q, id: strings.Repeat("ab", 16)}
 	store := func() *Result {
 		r := &Result{ID: one.id, State: Done, Worker: "w", Begun: time.Now().UTC(), Ended: time.Now().UTC()}
 		if err := one.store(t.Context(), r, &said{Reader: strings.NewReader(strings.Repeat("0123456789abcdef", 1<<16))}); err != nil {
@@ -461,7 +461,7 @@ func TestAnInputThatDoesNotCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &try{worker: w, job: job{Input: strings.Repeat("ab", 32), Size: maxInline + 1}}
+	one := &try{worker: w, queue: q, job: job{Input: strings.Repeat("ab", 32), Size: maxInline + 1}}
 	var f *Fault
 	if err := one.report(t.Context(), &Result{}); !errors.As(err, &f) || f.Name != "not-found" {
 		t.Errorf("an input that is not kept: %v", err)

@@ -32,3 +32,60 @@ func FuzzMessages(f *testing.F) {
 		}
 	})
 }
+
+// FuzzQuestions has a user ask a desk, which has a server of NATS behind it. Whatever he asks, the
+// answer fits into a message, and the streams of another user stay as they were.
+func FuzzQuestions(f *testing.F) {
+	dir := f.TempDir()
+	embedded(f, dir)
+	q, err := Connect(f.Context(), Options{URL: ReadAddress(dir), Keep: Keep{Bytes: 64 << 20}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(q.Close)
+	d := &desk{queue: q, name: "desk", busy: map[string]int{}, transfers: map[string]*transfer{}}
+	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // of abc
+	ask := func(user string, about *question, data string) []byte {
+		b, err := pack(about, []byte(data))
+		if err != nil {
+			f.Fatal(err)
+		}
+		if user != "" {
+			if _, _, err := d.handle(f.Context(), user, b); err != nil {
+				f.Fatal(err)
+			}
+		}
+		return b
+	}
+	job := &question{About: askSubmit, Kind: "stack", Options: json.RawMessage(`{"format":"json"}`), Priority: "normal", SHA256: sum, Size: 3}
+	ask("bob", job, "abc")
+	bob, err := q.of(f.Context(), "bob")
+	if err != nil {
+		f.Fatal(err)
+	}
+	const id = "0123456789abcdef0123456789abcdef"
+	f.Add(ask("", job, "abc"))
+	for about := range answers {
+		f.Add(ask("", &question{About: about, ID: id, Store: deskInputs, Name: sum, SHA256: sum, Size: 3, Transfer: "x", Place: 1}, "abc"))
+		f.Add(ask("", &question{About: about, Store: deskObjects, Name: "01092ed6.executable", SHA256: sum, Size: -1}, ""))
+	}
+	f.Add([]byte{0, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, data, err := d.handle(t.Context(), "alice", b)
+		if err == nil {
+			message, err := pack(r, data)
+			if err != nil || int64(len(message)) > q.conn.MaxPayload() {
+				t.Errorf("an answer of %d bytes: %v", len(message), err)
+			}
+		}
+		jobs, err := bob.jobs["normal"].Info(t.Context())
+		if err != nil || jobs.State.Msgs != 1 || jobs.State.LastSeq != 1 {
+			t.Errorf("the jobs of another user: %+v, %v", jobs, err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.transfers) > maxTransfers {
+			t.Errorf("%d transfers", len(d.transfers))
+		}
+	})
+}

@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 )
@@ -27,6 +29,8 @@ type Task struct {
 	// follow the Size bytes of the input.
 	Joined []int64 `json:"-"`
 	Size   int64   `json:"-"`
+	// User is the word of the user whose job it is; "": the account's.
+	User string `json:"-"`
 }
 
 // job is a message of the queue.
@@ -167,6 +171,21 @@ func readJob(b []byte) (*job, error) {
 	return j, err
 }
 
+// readJobOf is readJob for the job with an ID, which its content has to have.
+func readJobOf(id string, b []byte) (*job, error) {
+	j, err := readJob(b)
+	if err == nil && j.id() != id {
+		err = fmt.Errorf("a job called %.100s, expected %s", id, j.id())
+	}
+	if err == nil && len(j.Data) > 0 {
+		err = writeChecked("the input", j.Data, j.Input, io.Discard)
+	}
+	return j, err
+}
+
+// errForged is wrapped by the error of a message that is no result of its job.
+var errForged = errors.New("it is no result")
+
 // readResult reads the result of a job.
 func readResult(id string, b []byte) (*Result, error) {
 	r := &Result{}
@@ -178,7 +197,7 @@ func readResult(id string, b []byte) (*Result, error) {
 		err = fmt.Errorf("it is of the job %.100q", r.ID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the result of %s: %w", id, err)
+		return nil, fmt.Errorf("the result of %s: %w: %w", id, errForged, err)
 	}
 	return r, nil
 }

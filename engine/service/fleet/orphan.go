@@ -21,9 +21,11 @@ func (w *Worker) removeOrphans(ctx context.Context) {
 	tick := time.NewTicker(lookForOrphans)
 	defer tick.Stop()
 	for {
-		for p, jobs := range w.queue.jobs {
-			if err := w.queue.removeOrphans(ctx, p, jobs); err != nil && ctx.Err() == nil {
-				w.queue.say("jobs that nobody is given: %v", err)
+		for _, q := range w.queues() {
+			for p, jobs := range q.jobs {
+				if err := q.removeOrphans(ctx, p, jobs); err != nil && ctx.Err() == nil {
+					w.queue.say("jobs that nobody is given: %v", err)
+				}
 			}
 		}
 		select {
@@ -55,7 +57,7 @@ func (q *Queue) removeOrphans(ctx context.Context, priority string, jobs jetstre
 // again: a caller who wants it anew has removed the result.
 func (q *Queue) removeUpTo(ctx context.Context, priority string, jobs jetstream.Stream, first, last uint64) error {
 	for first <= last {
-		m, err := jobs.GetMsg(ctx, first, jetstream.WithGetMsgSubject(jobsPrefix+priority+".*"))
+		m, err := jobs.GetMsg(ctx, first, jetstream.WithGetMsgSubject(q.subject(jobsPrefix)+priority+".*"))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		}
@@ -70,7 +72,7 @@ func (q *Queue) removeUpTo(ctx context.Context, priority string, jobs jetstream.
 		if err := jobs.DeleteMsg(ctx, m.Sequence); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 			return err
 		}
-		if j, err := readJob(m.Data); err == nil && !has {
+		if j, err := readJobOf(id, m.Data); err == nil && !has {
 			if _, err := q.enqueue(ctx, priority, id, j); err != nil {
 				return err
 			}

@@ -18,10 +18,21 @@ import (
 var ErrNoResult = errors.New("there is no result")
 
 // Result returns the result of a job. The error wraps ErrNoResult where there is none.
-func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
+func (q *Queue) Result(ctx context.Context, id string) (r *Result, err error) {
+	if q.desk != nil {
+		return q.desk.result(ctx, id)
+	}
+	err = q.guard(ctx, func(ctx context.Context) (err error) {
+		r, err = q.result(ctx, id)
+		return err
+	})
+	return r, err
+}
+
+func (q *Queue) result(ctx context.Context, id string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackPatience) // the caller may allow more, and the request be lost
 	defer cancel()
-	m, err := q.results.GetLastMsgForSubject(ctx, resultsPrefix+id)
+	m, err := q.results.GetLastMsgForSubject(ctx, q.subject(resultsPrefix)+id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("%s: %w", id, ErrNoResult)
 	}
@@ -33,10 +44,15 @@ func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
 
 func (q *Queue) hasResult(ctx context.Context, id string) (bool, error) {
 	_, err := q.Result(ctx, id)
-	if errors.Is(err, ErrNoResult) {
+	if errors.Is(err, ErrNoResult) || errors.Is(err, errForged) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// dropResult removes the result of a job.
+func (q *Queue) dropResult(ctx context.Context, id string) error {
+	return q.results.Purge(ctx, jetstream.WithPurgeSubject(q.subject(resultsPrefix)+id))
 }
 
 // Report writes the report of a result, which is checked.
@@ -47,7 +63,10 @@ func (q *Queue) Report(ctx context.Context, r *Result, w io.Writer) error {
 	if r.Object == "" {
 		return writeChecked("the report of "+r.ID, r.Data, r.SHA256, w)
 	}
-	return copyOut(ctx, q.reports, r.Object, r.SHA256, w)
+	if q.desk != nil {
+		return q.desk.report(ctx, r, w)
+	}
+	return q.guard(ctx, func(ctx context.Context) error { return copyOut(ctx, q.reports, r.Object, r.SHA256, w) })
 }
 
 // settle stores the result of a job. isFirst is false where the job has another one, which
@@ -60,7 +79,7 @@ func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackPatience)
 	defer cancel()
-	_, err = q.js.Publish(ctx, resultsPrefix+r.ID, b)
+	_, err = q.js.Publish(ctx, q.subject(resultsPrefix)+r.ID, b)
 	if isTaken(err) {
 		return false, nil
 	}
@@ -70,7 +89,7 @@ func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error)
 	if len(b) > maxTold {
 		b = nil
 	}
-	_ = q.conn.Publish(donePrefix+r.ID, b) // waiting callers also look from time to time
+	_ = q.conn.Publish(q.subject(donePrefix)+r.ID, b) // waiting callers also look from time to time
 	return true, nil
 }
 
@@ -83,6 +102,17 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 	if !IsID(id) {
 		return false, fmt.Errorf("%q is no job's ID", id)
 	}
+	if q.desk != nil {
+		return q.desk.cancel(ctx, id)
+	}
+	err = q.guard(ctx, func(ctx context.Context) (err error) {
+		ok, err = q.cancel(ctx, id)
+		return err
+	})
+	return ok, err
+}
+
+func (q *Queue) cancel(ctx context.Context, id string) (ok bool, err error) {
 	ok, err = q.settle(ctx, &Result{ID: id, State: Canceled, Ended: time.Now().UTC()})
 	if err != nil || !ok {
 		return false, err
@@ -116,7 +146,7 @@ func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) erro
 		w.left[id] = true
 	}
 	for id := range w.left {
-		s, err := q.conn.Subscribe(donePrefix+id, w.hear)
+		s, err := q.conn.Subscribe(q.subject(donePrefix)+id, w.hear)
 		if err != nil {
 			w.end()
 			return err
@@ -124,7 +154,7 @@ func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) erro
 		w.heard = append(w.heard, s)
 	}
 	defer w.end()
-	return w.run(ctx, found)
+	return q.guard(ctx, func(ctx context.Context) error { return w.run(ctx, found) })
 }
 
 // waiting is a call of Wait.
@@ -189,7 +219,7 @@ func (w *waiting) lookAt(ctx context.Context, most int, found func(*Result) erro
 
 // handle handles the news that a job is done.
 func (w *waiting) handle(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
-	id := strings.TrimPrefix(m.Subject, donePrefix)
+	id := idOf(m.Subject)
 	if len(m.Data) == 0 {
 		return w.look(ctx, id, found)
 	}
@@ -214,6 +244,8 @@ func (w *waiting) look(ctx context.Context, id string, found func(*Result) error
 	switch {
 	case errors.Is(err, ErrNoResult):
 		return nil
+	case errors.Is(err, ErrRefused):
+		return err
 	case err != nil && ctx.Err() == nil:
 		w.queue.say("the result of %s: %v", id, err)
 		return nil
@@ -227,12 +259,22 @@ func (w *waiting) look(ctx context.Context, id string, found func(*Result) error
 // Results calls found with all stored results, the oldest first, except results of parts of
 // jobs.
 func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
+	if q.desk != nil {
+		return q.desk.results(ctx, found)
+	}
+	return q.guard(ctx, func(ctx context.Context) error {
+		return q.resultsFrom(ctx, 1, func(_ uint64, r *Result) error { return found(r) })
+	})
+}
+
+// resultsFrom calls found with the stored results from a place on, and the place of each.
+func (q *Queue) resultsFrom(ctx context.Context, first uint64, found func(place uint64, r *Result) error) error {
 	info, err := q.results.Info(ctx)
-	if err != nil || info.State.Msgs == 0 {
+	if err != nil || info.State.Msgs == 0 || info.State.LastSeq < first {
 		return err
 	}
 	last := info.State.LastSeq
-	c, err := q.results.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	c, err := q.results.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(first, 1)})
 	if err != nil {
 		return err
 	}
@@ -246,18 +288,18 @@ func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
 		if err != nil {
 			return err
 		}
-		r, err := readResult(strings.TrimPrefix(m.Subject(), resultsPrefix), m.Data())
+		place, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		r, err := readResult(idOf(m.Subject()), m.Data())
 		switch {
 		case err != nil:
 			q.say("%v", err)
 		case r.Whole == "":
-			if err := found(r); err != nil {
+			if err := found(place.Sequence.Stream, r); err != nil {
 				return err
 			}
-		}
-		place, err := m.Metadata()
-		if err != nil {
-			return err
 		}
 		if place.Sequence.Stream >= last || place.NumPending == 0 {
 			return nil

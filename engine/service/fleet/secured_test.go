@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -22,7 +21,6 @@ import (
 	"time"
 
 	"github.com/nats-io/jwt/v2"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -97,7 +95,7 @@ func documented(t *testing.T, name string) string {
 // withSettings starts a server with settings of the document, whose files are in a folder.
 func withSettings(t *testing.T, dir, text string) Server {
 	t.Helper()
-	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"127.0.0.1:-1"`}, {"/etc/unwindd/", dir + "/"}, {"/var/lib/unwindd/queue", filepath.Join(dir, "store")}, {"64G", "2G"}, {"24G", "1G"}} {
+	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"127.0.0.1:-1"`}, {"/etc/unwindd/", dir + "/"}, {"/var/lib/unwindd/queue", filepath.Join(dir, "store")}, {"64G", "2G"}, {"24G", "1G"}, {"32G", "1G"}} {
 		text = strings.ReplaceAll(text, change[0], change[1])
 	}
 	config := filepath.Join(dir, "queue.conf")
@@ -115,7 +113,7 @@ func withSettings(t *testing.T, dir, text string) Server {
 // connectAs connects as options say, to a server of a test.
 func connectAs(t *testing.T, o Options) (*Queue, error) {
 	t.Helper()
-	o.Keep, o.Patience = Keep{Bytes: 512 << 20}, 5*time.Second
+	o.Keep, o.Patience = Keep{Bytes: 128 << 20}, 5*time.Second
 	q, err := Connect(t.Context(), o)
 	if err == nil {
 		t.Cleanup(q.Close)
@@ -132,80 +130,87 @@ func mustConnect(t *testing.T, o Options) *Queue {
 	return q
 }
 
+// A documentedQueue is a queue with the settings of the document, and a worker.
+type documentedQueue struct {
+	authority *authority
+	server    Server
+	worker    *Queue
+	doer      *doer
+	stop      func() // the worker
+}
+
+func startDocumented(t *testing.T) *documentedQueue {
+	t.Helper()
+	dir := t.TempDir()
+	d := &documentedQueue{authority: newAuthority(t, dir), doer: newDoer()}
+	d.authority.sign(t, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	d.authority.sign(t, "client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	d.server = withSettings(t, dir, documented(t, "queue.conf"))
+	d.worker = mustConnect(t, d.as("worker:secret-of-workers"))
+	_, d.stop = work(t, d.worker, d.doer, 1)
+	return d
+}
+
+// as has the options of a user.
+func (d *documentedQueue) as(user string) Options {
+	a := d.authority
+	return Options{URL: "tls://" + user + "@" + d.server.Address(), CA: a.file("ca.pem"), Certificate: a.file("client.pem"), Key: a.file("client.key")}
+}
+
+func (d *documentedQueue) alice(t *testing.T) *Queue {
+	t.Helper()
+	return mustConnect(t, d.as("alice:secret-of-alice"))
+}
+
+func (d *documentedQueue) bob(t *testing.T) *Queue {
+	t.Helper()
+	return mustConnect(t, d.as("bob:secret-of-bob"))
+}
+
 // The settings of the document: TLS with certificates of both sides, two teams, and users that
 // may only submit.
 func TestDocumentedSettings(t *testing.T) {
-	dir := t.TempDir()
-	a := newAuthority(t, dir)
-	a.sign(t, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	a.sign(t, "client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	e := withSettings(t, dir, documented(t, "queue.conf"))
-	as := func(user string) Options {
-		return Options{URL: "tls://" + user + "@" + e.Address(), CA: a.file("ca.pem"), Certificate: a.file("client.pem"), Key: a.file("client.key")}
-	}
-	own := mustConnect(t, Options{Server: e}) // the worker that has the queue
-	worker := mustConnect(t, as("worker:secret-of-workers"))
-	work(t, worker, newDoer(), 1)
-	submitter := mustConnect(t, as("submitter:secret-of-submitters"))
+	d := startDocumented(t)
+	own := mustConnect(t, Options{Server: d.server}) // the worker that has the queue
+	alice := d.alice(t)
 	large := strings.Repeat("large input ", 1<<17)
 	var ids []string
-	for _, text := range []string{"small", "!large", large} {
-		ids = append(ids, submit(t, submitter, text, How{}).ID)
+	for _, text := range []string{"", "small", "!large", large} {
+		ids = append(ids, submit(t, alice, text, How{}).ID)
 	}
-	if _, err := submitter.PutObject(t.Context(), []byte("0123456789"), "executable", strings.NewReader("code")); err != nil {
-		t.Errorf("a file of code: %v", err)
+	if sent, err := alice.PutObject(t.Context(), []byte("0123456789"), "executable", strings.NewReader("code")); err != nil || !sent {
+		t.Errorf("a file of code: %t, %v", sent, err)
 	}
-	results := wait(t, submitter, ids...)
-	for i, want := range []string{"SMALL", strings.Repeat("0123456789abcdef", 1<<16), strings.ToUpper(large)} {
-		if got := report(t, submitter, results[ids[i]]); got != want {
+	if sent, err := alice.PutObject(t.Context(), []byte("0123456789"), "executable", strings.NewReader("code")); err != nil || sent {
+		t.Errorf("a file of code once more: %t, %v", sent, err)
+	}
+	results := wait(t, alice, ids...)
+	for i, want := range []string{"", "SMALL", strings.Repeat("0123456789abcdef", 1<<16), strings.ToUpper(large)} {
+		if got := report(t, alice, results[ids[i]]); got != want {
 			t.Errorf("a report of %d bytes, expected %d", len(got), len(want))
 		}
 	}
-	if _, err := own.Result(t.Context(), ids[0]); err != nil {
-		t.Errorf("the worker that has the queue: %v", err)
+	if s := submit(t, alice, large, How{}); !s.HasResult {
+		t.Errorf("a job that was done: %+v", s)
 	}
-	submitterMayNot(t, submitter)
-	other := mustConnect(t, as("other-worker:secret-of-others"))
-	if _, err := other.Result(t.Context(), ids[0]); !errors.Is(err, ErrNoResult) {
+	if s := submit(t, alice, large, How{Again: true}); s.Known {
+		t.Errorf("a job that is wanted again: %+v", s)
+	}
+	var listed []string
+	if err := alice.Results(t.Context(), func(r *Result) error { listed = append(listed, r.ID); return nil }); err != nil || len(listed) < 3 {
+		t.Errorf("%d results are listed: %v", len(listed), err)
+	}
+	if _, err := own.Result(t.Context(), ids[1]); !errors.Is(err, ErrNoResult) {
+		t.Errorf("the account's own queue has a user's result: %v", err)
+	}
+	other := mustConnect(t, d.as("other-worker:secret-of-others"))
+	if _, err := other.Result(t.Context(), ids[1]); !errors.Is(err, ErrNoResult) {
 		t.Errorf("another account sees the result: %v", err)
 	}
 	if s := submit(t, other, "small", How{}); s.Known {
 		t.Errorf("another account knows the job: %+v", s)
 	}
-	connectionsRefused(t, a, e, as)
-}
-
-// submitterMayNot has a user do what he may not.
-func submitterMayNot(t *testing.T, q *Queue) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := q.settle(ctx, &Result{ID: strings.Repeat("ab", 16), State: Done}); err == nil {
-		t.Error("a submitter stores a result")
-	}
-	if _, err := q.Result(t.Context(), strings.Repeat("ab", 16)); !errors.Is(err, ErrNoResult) {
-		t.Errorf("it is there: %v", err)
-	}
-	for what, do := range map[string]func(context.Context) error{
-		"take jobs": func(ctx context.Context) error {
-			_, err := NewWorker(ctx, q, newDoer(), WorkOptions{Jobs: 1})
-			return err
-		},
-		"read jobs":          func(ctx context.Context) error { _, err := q.jobs["normal"].GetMsg(ctx, 1); return err },
-		"remove a stream":    func(ctx context.Context) error { return q.js.DeleteStream(ctx, resultsStream) },
-		"remove all results": func(ctx context.Context) error { return q.results.Purge(ctx) },
-		"put reports":        func(ctx context.Context) error { _, err := q.reports.PutString(ctx, "x", "y"); return err },
-		"make another's store": func(ctx context.Context) error {
-			_, err := q.js.CreateStream(ctx, jetstream.StreamConfig{Name: "X"})
-			return err
-		},
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if do(ctx) == nil {
-			t.Errorf("a submitter may %s", what)
-		}
-		cancel()
-	}
+	connectionsRefused(t, d.authority, d.server, d.as)
 }
 
 // connectionsRefused has those connect who may not.
@@ -326,7 +331,7 @@ func TestAQuotaOfAnAccount(t *testing.T) {
 jetstream { store_dir: %q, max_file_store: 1G }
 accounts { TEAM: { jetstream { max_file: 64M }, users: [ { user: u, password: p } ] } }
 `, filepath.Join(dir, "store")))
-	if _, err := connectAs(t, Options{URL: "nats://u:p@" + e.Address()}); !errors.Is(err, ErrFull) {
+	if _, err := Connect(t.Context(), Options{URL: "nats://u:p@" + e.Address(), Keep: Keep{Bytes: 512 << 20}}); !errors.Is(err, ErrFull) {
 		t.Errorf("a queue that is larger than the account may have: %v", err)
 	}
 	q, err := Connect(t.Context(), Options{URL: "nats://u:p@" + e.Address(), Keep: Keep{Bytes: 32 << 20}})

@@ -9,8 +9,6 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // This file divides the profile of a large recording among workers.
@@ -74,7 +72,7 @@ var errPartsMissing = errors.New("parts of it have no results yet")
 // askForParts returns the results of the parts of a job. It enqueues parts without one, and
 // returns errPartsMissing. failed is the result of a part that will never have a report.
 func (t *try) askForParts(ctx context.Context) (results []*Result, failed *Result, err error) {
-	q, words := t.worker.queue, strings.Split(t.message.Subject, ".")
+	q, words := t.queue, strings.Split(t.message.Subject, ".")
 	priority := words[len(words)-2]
 	missing := false
 	for i := range t.job.Parts {
@@ -82,7 +80,7 @@ func (t *try) askForParts(ctx context.Context) (results []*Result, failed *Resul
 		id := p.id()
 		r, err := q.Result(ctx, id)
 		switch {
-		case errors.Is(err, ErrNoResult):
+		case errors.Is(err, ErrNoResult), errors.Is(err, errForged):
 			missing = true
 			if _, err := q.enqueue(ctx, priority, id, p); err != nil {
 				return nil, nil, err
@@ -124,7 +122,7 @@ func (t *try) await(ctx context.Context) {
 
 // receive writes the input of a job, followed by the results of its parts.
 func (t *try) receive(ctx context.Context, w io.Writer) error {
-	q := t.worker.queue
+	q := t.queue
 	if err := q.input(ctx, &t.job, w); err != nil {
 		return err
 	}
@@ -139,7 +137,7 @@ func (t *try) receive(ctx context.Context, w io.Writer) error {
 // task returns the job's task, with the sizes of the pieces that receive writes.
 func (t *try) task() *Task {
 	task := t.job.Task
-	task.Size = t.job.Size
+	task.Size, task.User = t.job.Size, t.queue.user
 	for _, r := range t.parts {
 		task.Joined = append(task.Joined, r.Size)
 	}
@@ -159,7 +157,7 @@ func (q *Queue) dropParts(ctx context.Context, j *job) {
 			if r.Object != "" {
 				_ = q.reports.Delete(ctx, r.Object)
 			}
-			_ = q.results.Purge(ctx, jetstream.WithPurgeSubject(resultsPrefix+id))
+			_ = q.dropResult(ctx, id)
 		}
 		_ = q.tries.Purge(ctx, id)
 	}
@@ -168,14 +166,14 @@ func (q *Queue) dropParts(ctx context.Context, j *job) {
 // withdraw takes a job out of the queue, and ends it where it is under way. It returns the
 // job, if it was there.
 func (q *Queue) withdraw(ctx context.Context, id string) (found *job) {
-	_ = q.conn.Publish(cancelPrefix+id, nil) // workers also look from time to time
+	_ = q.conn.Publish(q.subject(cancelPrefix)+id, nil) // workers also look from time to time
 	for p, jobs := range q.jobs {
-		m, err := jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id)
+		m, err := jobs.GetLastMsgForSubject(ctx, q.subject(jobsPrefix)+p+"."+id)
 		if err != nil {
 			continue
 		}
 		_ = jobs.DeleteMsg(ctx, m.Sequence) // else a worker finds that there is a result
-		if j, err := readJob(m.Data); err == nil {
+		if j, err := readJobOf(id, m.Data); err == nil {
 			found = j
 		}
 	}

@@ -5,17 +5,16 @@ package fleet
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/internal/objects"
 )
 
 // transferPatience bounds the time of a file's transfer, where the caller sets none: without a
@@ -38,8 +37,9 @@ func digest(f io.ReadSeeker) (name string, size int64, err error) {
 // be sent again.
 const freshFor = 2
 
-// has reports whether a store has an object, and will have it for a while.
-func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name string) (bool, error) {
+// has reports whether a store has an object with a SHA-256, and will have it for a while. A name
+// is only what somebody has called it.
+func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name, sum string) (bool, error) {
 	info, err := store.GetInfo(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return false, nil
@@ -47,22 +47,44 @@ func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name strin
 	if err != nil {
 		return false, err
 	}
-	return time.Since(info.ModTime) < q.Time/freshFor, nil
+	return sumOf(info) == sum && time.Since(info.ModTime) < q.Time/freshFor, nil
 }
 
-// keep stores a file under a name. sent is false where it is there already.
-func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name string, f io.ReadSeeker) (sent bool, err error) {
-	has, err := q.has(ctx, store, name)
+// sumOf returns the SHA-256 of an object, in hexadecimal, which readers of the object check; "":
+// there is none.
+func sumOf(info *jetstream.ObjectInfo) string {
+	sum, ok := strings.CutPrefix(info.Digest, "SHA-256=")
+	b, err := base64.URLEncoding.DecodeString(sum)
+	if !ok || err != nil || len(b) != sha256.Size {
+		return ""
+	}
+	return hex.EncodeToString(b)
+}
+
+// errWrongSum is the error of a file that was changed on its way, or while it was read.
+var errWrongSum = errors.New("the file is not the one that was announced")
+
+// keep stores a file with a SHA-256 under a name. sent is false where it is there already.
+func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name, sum string, f io.Reader) (sent bool, err error) {
+	has, err := q.has(ctx, store, name, sum)
 	if has || err != nil {
 		return false, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return false, err
-	}
+	return true, q.put(ctx, store, name, sum, f)
+}
+
+// put stores a file with a SHA-256 under a name, in the place of another one.
+func (q *Queue) put(ctx context.Context, store jetstream.ObjectStore, name, sum string, f io.Reader) error {
 	ctx, cancel := context.WithTimeout(ctx, transferPatience)
 	defer cancel()
-	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
-	return err == nil, full(err)
+	info, err := store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
+	if err != nil {
+		return full(err)
+	}
+	if sumOf(info) != sum {
+		return errors.Join(errWrongSum, store.Delete(ctx, name))
+	}
+	return nil
 }
 
 // ErrFull is wrapped by the errors of a full queue.
@@ -124,6 +146,17 @@ func writeChecked(what string, data []byte, sum string, w io.Writer) error {
 	return err
 }
 
+// summed is a Writer that sums what it writes.
+type summed struct {
+	io.Writer
+	Hash hash.Hash
+}
+
+func newSum(w io.Writer) *summed {
+	h := sha256.New()
+	return &summed{io.MultiWriter(w, h), h}
+}
+
 func checkSum(what string, h hash.Hash, want string) error {
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		return fmt.Errorf("%s has the SHA-256 %s, expected %s", what, got, want)
@@ -143,87 +176,40 @@ func (q *Queue) input(ctx context.Context, j *job, w io.Writer) error {
 func objectName(id []byte, kind string) string { return hex.EncodeToString(id) + "." + kind }
 
 // PutObject stores a file of a build ID for the workers: objects.Executable or
-// objects.DebugInfo. They check the build ID themselves. sent is false where it was there
-// already.
+// objects.DebugInfo. They check the build ID themselves, and use it for jobs of this user; one
+// that the account has is used for all who have none. sent is false where it was there already.
 func (q *Queue) PutObject(ctx context.Context, id []byte, kind string, f io.ReadSeeker) (sent bool, err error) {
-	return q.keep(ctx, q.objects, objectName(id, kind), f)
-}
-
-// Objects gives a worker the code objects of a queue, and caches them in a store of its own.
-// It is an object.Remote.
-type Objects struct {
-	queue *Queue
-	cache *objects.Store
-	more  object.Remote
-}
-
-// OpenObjects opens the code objects of a queue, cached in the folder dir, which it makes if
-// necessary; maxBytes bounds the cache. more is asked for objects that the queue does not have;
-// it may be nil.
-func OpenObjects(q *Queue, dir string, maxBytes int64, more object.Remote) (*Objects, error) {
-	cache, err := objects.Open(dir, maxBytes)
+	sum, size, err := digest(f)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	return &Objects{q, cache, more}, nil
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	name := objectName(id, kind)
+	if q.desk != nil {
+		return q.desk.put(ctx, deskObjects, name, sum, size, f)
+	}
+	err = q.guard(ctx, func(ctx context.Context) error {
+		sent, err = q.keep(ctx, q.objects, name, sum, f)
+		return err
+	})
+	return sent, err
 }
 
-// remoteKinds maps the kinds of files that the queue has by build ID.
-var remoteKinds = map[object.RemoteKind]string{
-	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable,
+// DropObject removes a file of a build ID that the user has put.
+func (q *Queue) DropObject(ctx context.Context, id []byte, kind string) error {
+	name := objectName(id, kind)
+	if q.desk != nil {
+		return q.desk.drop(ctx, name)
+	}
+	return q.guard(ctx, func(ctx context.Context) error { return q.drop(ctx, name) })
 }
 
-// Fetch implements object.Remote.
-func (o *Objects) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	path, tried = o.find(f)
-	if path != "" || o.more == nil {
-		return path, tried
-	}
-	path, more := o.more.Fetch(f)
-	return path, append(tried, more...)
-}
-
-// find finds a file that the queue has.
-func (o *Objects) find(f object.RemoteFile) (path string, tried []object.Attempt) {
-	kind, ok := remoteKinds[f.Kind]
-	if !ok || len(f.BuildID) < objects.MinID || len(f.BuildID) > objects.MaxID {
-		return "", nil
-	}
-	if path = o.cache.Find(f.BuildID, kind); path != "" {
-		return path, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
-	defer cancel()
-	err := o.fetch(ctx, f.BuildID, kind)
+func (q *Queue) drop(ctx context.Context, name string) error {
+	err := q.objects.Delete(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return "", nil
+		return nil
 	}
-	if err != nil {
-		return "", []object.Attempt{{Path: "the queue", Reason: err.Error()}}
-	}
-	return o.cache.Find(f.BuildID, kind), nil
-}
-
-// fetchPatience bounds the time of fetching one file of an object.
-const fetchPatience = 2 * time.Minute
-
-// fetch copies a file from the queue. NATS has checked its digest when it ends.
-func (o *Objects) fetch(ctx context.Context, id []byte, kind string) error {
-	r, err := o.queue.objects.Get(ctx, objectName(id, kind))
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	part, err := o.cache.Create()
-	if err != nil {
-		return err
-	}
-	defer part.Close()
-	if _, err := io.Copy(part, r); err != nil {
-		return err
-	}
-	if err := r.Error(); err != nil {
-		return err
-	}
-	return part.Keep(id, kind)
+	return err
 }

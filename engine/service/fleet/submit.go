@@ -76,16 +76,26 @@ func (q *Queue) Submit(ctx context.Context, t Task, input io.ReadSeeker, how How
 	if j.Input, j.Size, err = digest(input); err != nil {
 		return nil, err
 	}
+	if q.desk != nil {
+		return q.desk.submit(ctx, j, how, input)
+	}
+	var s *Submitted
+	err = q.guard(ctx, func(ctx context.Context) (err error) {
+		s, err = q.submit(ctx, j, how, func() error { return q.sendInput(ctx, j, input) })
+		return err
+	})
+	return s, err
+}
+
+// submit submits a job, unless it waits or has a result; sendInput puts its input into its message
+// or the store.
+func (q *Queue) submit(ctx context.Context, j *job, how How, sendInput func() error) (*Submitted, error) {
 	id := j.id()
-	if how.Again {
-		if err := q.results.Purge(ctx, jetstream.WithPurgeSubject(resultsPrefix+id)); err != nil {
-			return nil, err
-		}
-		_ = q.tries.Purge(ctx, id) // there may be none
-	} else if has, err := q.hasResult(ctx, id); has || err != nil {
+	isKept, err := q.isKept(ctx, id, how.Again)
+	if isKept || err != nil {
 		return &Submitted{id, true, true}, err
 	}
-	if err := q.sendInput(ctx, j, input); err != nil {
+	if err := sendInput(); err != nil {
 		return nil, err
 	}
 	isNew, err := q.enqueue(ctx, how.Priority, id, j)
@@ -95,11 +105,30 @@ func (q *Queue) Submit(ctx context.Context, t Task, input io.ReadSeeker, how How
 	return &Submitted{ID: id, Known: !isNew}, nil
 }
 
+// isKept reports whether a job has a result that stays. One that it has because its deadline
+// passed, or because it was canceled, says nothing to who submits it anew.
+func (q *Queue) isKept(ctx context.Context, id string, again bool) (bool, error) {
+	r, err := q.result(ctx, id)
+	switch {
+	case errors.Is(err, ErrNoResult):
+		return false, nil
+	case err != nil && !errors.Is(err, errForged):
+		return false, err
+	case err == nil && !again && r.State != Expired && r.State != Canceled:
+		return true, nil
+	}
+	_ = q.tries.Purge(ctx, id) // there may be none
+	return false, q.dropResult(ctx, id)
+}
+
 // sendInput puts the input of a job into its message, or into the store.
 func (q *Queue) sendInput(ctx context.Context, j *job, input io.ReadSeeker) error {
 	most := q.maxInline()
 	if j.Size > most {
-		_, err := q.keep(ctx, q.inputs, j.Input, input)
+		if _, err := input.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := q.keep(ctx, q.inputs, j.Input, j.Input, input)
 		return err
 	}
 	if _, err := input.Seek(0, io.SeekStart); err != nil {
@@ -121,14 +150,40 @@ func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackPatience)
 	defer cancel()
-	_, err = q.js.Publish(ctx, jobsPrefix+priority+"."+id, b)
+	subject := q.subject(jobsPrefix) + priority + "." + id
+	_, err = q.js.Publish(ctx, subject, b)
 	if isTaken(err) {
-		return false, nil
+		var isGone bool
+		if isGone, err = q.makeRoom(ctx, priority, id, j); !isGone || err != nil {
+			return false, err
+		}
+		_, err = q.js.Publish(ctx, subject, b)
 	}
 	if err != nil {
 		return false, full(err)
 	}
-	return true, q.conn.Publish(wakeSubject, nil)
+	return true, q.conn.Publish(wakeSubject, []byte(q.user))
+}
+
+// makeRoom removes the message that waits under a job's ID, where it is not that job, or would
+// expire before it.
+func (q *Queue) makeRoom(ctx context.Context, priority, id string, j *job) (isGone bool, err error) {
+	jobs := q.jobs[priority]
+	m, err := jobs.GetLastMsgForSubject(ctx, q.subject(jobsPrefix)+priority+"."+id)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true, nil // a worker has done it meanwhile
+	}
+	if err != nil {
+		return false, err
+	}
+	waits, err := readJobOf(id, m.Data)
+	if err == nil && (waits.Deadline.IsZero() || !j.Deadline.IsZero() && !j.Deadline.After(waits.Deadline)) {
+		return false, nil
+	}
+	if err := jobs.DeleteMsg(ctx, m.Sequence); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+		return false, err
+	}
+	return true, nil
 }
 
 // isTaken reports whether a subject had a message already.

@@ -13,18 +13,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// taker takes jobs out of the queue, one at a time. It sends the requests itself: the library
-// makes an inbox for each request, which costs as much as the request.
+// taker takes jobs out of the queues of all users, one at a time, and the users in turns: whoever
+// has submitted many jobs, or urgent ones, delays his own. It sends the requests itself: the
+// library makes an inbox for each request, which costs as much as the request.
 type taker struct {
-	queue   *Queue
+	worker  *Worker
+	queue   *Queue             // the worker's own
 	answers *nats.Subscription // to all its requests, one at a time
 	wake    chan *nats.Msg
-	// empty is the time of the last look that found no job of a priority.
-	empty []time.Time
+	last    string // the user of the last job
+	// empty has the time of the last look that found no job, by stream.
+	empty map[string]time.Time
 }
 
-func newTaker(q *Queue) (*taker, error) {
-	t := &taker{queue: q, wake: make(chan *nats.Msg, 1), empty: make([]time.Time, len(Priorities))}
+func newTaker(w *Worker) (*taker, error) {
+	t := &taker{worker: w, queue: w.queue, wake: make(chan *nats.Msg, 1), empty: map[string]time.Time{}}
 	return t, t.listen()
 }
 
@@ -42,20 +45,20 @@ func (t *taker) end() {
 	}
 }
 
-// jobs yields the jobs that the taker takes until ctx ends. A job that comes after that
-// goes back.
-func (t *taker) jobs(ctx context.Context) iter.Seq[*nats.Msg] {
-	return func(yield func(*nats.Msg) bool) {
+// jobs yields the jobs that the taker takes until ctx ends, each with its queue. A job that comes
+// after that goes back.
+func (t *taker) jobs(ctx context.Context) iter.Seq2[*Queue, *nats.Msg] {
+	return func(yield func(*Queue, *nats.Msg) bool) {
 		for ctx.Err() == nil {
-			m := t.next(ctx)
+			q, m := t.next(ctx)
 			if m == nil {
-				m = t.await(ctx)
+				q, m = t.await(ctx)
 			}
 			switch {
 			case m == nil:
 			case ctx.Err() != nil:
 				_ = m.Nak() // otherwise it waits until this worker is taken for dead
-			case !yield(m):
+			case !yield(q, m):
 				return
 			}
 		}
@@ -67,14 +70,14 @@ const lookForJobs = time.Second
 
 // await waits until there may be a job. It returns a job that came before it was subscribed,
 // else nil.
-func (t *taker) await(ctx context.Context) *nats.Msg {
+func (t *taker) await(ctx context.Context) (*Queue, *nats.Msg) {
 	// Each job wakes one of the waiting workers.
 	s, err := t.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", t.wake)
 	if err == nil {
 		defer func() { _ = s.Unsubscribe() }()
 		clear(t.empty)
-		if m := t.next(ctx); m != nil {
-			return m
+		if q, m := t.next(ctx); m != nil {
+			return q, m
 		}
 	}
 	look := time.NewTimer(lookForJobs)
@@ -85,29 +88,53 @@ func (t *taker) await(ctx context.Context) *nats.Msg {
 	case <-look.C:
 	}
 	clear(t.empty)
-	return nil
+	return nil, nil
 }
 
 // staysEmpty is the time in which a priority without jobs is not asked again. A job that comes
 // meanwhile waits so long, while others are done.
 const staysEmpty = 20 * time.Millisecond
 
-// next takes the next job, of the highest priority; nil: none waits.
-func (t *taker) next(ctx context.Context) *nats.Msg {
-	for i, p := range Priorities {
-		if time.Since(t.empty[i]) < staysEmpty {
-			continue
+// next takes the next job, of the user whose turn it is; nil: none waits.
+func (t *taker) next(ctx context.Context) (*Queue, *nats.Msg) {
+	queues := t.worker.queues()
+	first := 0
+	for i, q := range queues {
+		if q.user == t.last {
+			first = i + 1
 		}
-		m, err := t.take(ctx, p)
+	}
+	for i := range queues {
+		q := queues[(first+i)%len(queues)]
+		m, err := t.nextOf(ctx, q)
 		if err != nil && ctx.Err() == nil {
 			t.queue.say("jobs: %v", err)
 		}
-		if m != nil || err != nil || ctx.Err() != nil {
-			return m
+		switch {
+		case m != nil:
+			t.last = q.user
+			return q, m
+		case ctx.Err() != nil, err != nil && !errors.Is(err, nats.ErrNoResponders): // one user's streams may be gone
+			return nil, nil
 		}
-		t.empty[i] = time.Now()
 	}
-	return nil
+	return nil, nil
+}
+
+// nextOf takes a user's next job, of the highest priority; nil: none waits.
+func (t *taker) nextOf(ctx context.Context, q *Queue) (*nats.Msg, error) {
+	for _, p := range Priorities {
+		stream := q.named(jobsOf(p))
+		if time.Since(t.empty[stream]) < staysEmpty {
+			continue
+		}
+		m, err := t.take(ctx, q, p)
+		if m != nil || err != nil || ctx.Err() != nil {
+			return m, err
+		}
+		t.empty[stream] = time.Now()
+	}
+	return nil, nil
 }
 
 // Statuses of answers without a job.
@@ -123,8 +150,8 @@ const takePatience = 5 * time.Second
 
 // take asks for a job of a priority; nil: there is none. It waits for the answer even when ctx
 // ends: a job whose answer is lost would wait until its worker is taken for dead.
-func (t *taker) take(ctx context.Context, priority string) (*nats.Msg, error) {
-	subject := jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + jobsOf(priority) + "." + consumerName
+func (t *taker) take(ctx context.Context, q *Queue, priority string) (*nats.Msg, error) {
+	subject := jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + q.named(jobsOf(priority)) + "." + consumerName
 	if err := t.queue.conn.PublishRequest(subject, t.answers.Subject, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
 		return nil, err
 	}
@@ -134,7 +161,7 @@ func (t *taker) take(ctx context.Context, priority string) (*nats.Msg, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.listen())
 	}
-	if strings.HasPrefix(m.Subject, jobsPrefix) { // whatever headers its publisher set
+	if strings.HasPrefix(m.Subject, q.subject(jobsPrefix)) { // whatever headers its publisher set
 		return m, nil
 	}
 	switch status := m.Header.Get(statusHeader); status {

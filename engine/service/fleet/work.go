@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,7 +87,8 @@ type Worker struct {
 
 	mu      sync.Mutex
 	counts  map[State]int                      // of results
-	running map[string]context.CancelCauseFunc // jobs under way
+	running map[string]context.CancelCauseFunc // jobs under way, by the subjects that cancel them
+	users   []*Queue                           // of which jobs are taken, besides the worker's own
 }
 
 // NewWorker makes a worker, which Run starts.
@@ -98,17 +100,106 @@ func NewWorker(ctx context.Context, q *Queue, d Doer, o WorkOptions) (*Worker, e
 		o.Pace = usualPace
 	}
 	w := &Worker{WorkOptions: o, queue: q, doer: d, running: map[string]context.CancelCauseFunc{}, counts: map[State]int{}}
-	for _, jobs := range q.jobs {
-		_, err := jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: o.Silence, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: maxFetchers,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", jobs.CachedInfo().Config.Name, err)
-		}
+	if q.desk != nil {
+		return nil, fmt.Errorf("%w: a worker needs all permissions of the account", ErrRefused)
+	}
+	err := q.guard(ctx, func(ctx context.Context) error { return w.consume(ctx, q) })
+	if err == nil {
+		err = w.findUsers(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return w, nil
 }
+
+// consume makes the consumers of a queue's jobs, from which workers take them.
+func (w *Worker) consume(ctx context.Context, q *Queue) error {
+	for _, jobs := range q.jobs {
+		_, err := jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: w.Silence, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: maxFetchers,
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", jobs.CachedInfo().Config.Name, err)
+		}
+	}
+	return nil
+}
+
+// queues returns the queues of which the worker takes jobs.
+func (w *Worker) queues() []*Queue {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*Queue{w.queue}, w.users...)
+}
+
+// findUsers finds the users that have queues.
+func (w *Worker) findUsers(ctx context.Context) error {
+	names, err := w.queue.users(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]*Queue{}
+	for _, q := range w.queues() {
+		known[q.user] = q
+	}
+	delete(known, w.queue.user)
+	var list []*Queue
+	var failed error
+	for _, name := range names {
+		q := known[name]
+		if q == nil {
+			if q, err = w.queue.of(ctx, name); err == nil {
+				err = w.consume(ctx, q)
+			}
+			if err != nil {
+				failed = errors.Join(failed, err) // the others' jobs are done nevertheless
+				continue
+			}
+		}
+		delete(known, name)
+		list = append(list, q)
+	}
+	for name := range known {
+		w.queue.forget(name) // his streams are gone
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.users = list
+	return failed
+}
+
+// watchUsers finds new users from time to time, and when one of them has submitted a job.
+func (w *Worker) watchUsers(ctx context.Context) {
+	news := make(chan *nats.Msg, 1)
+	if s, err := w.queue.conn.ChanSubscribe(wakeSubject, news); err == nil {
+		defer func() { _ = s.Unsubscribe() }()
+	}
+	tick := time.NewTicker(lookForUsers)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case m := <-news:
+			if user := string(m.Data); slices.ContainsFunc(w.queues(), func(q *Queue) bool { return q.user == user }) {
+				continue
+			}
+		}
+		if err := w.findUsers(ctx); err != nil && ctx.Err() == nil {
+			w.queue.say("users of the queue: %v", err)
+		}
+		select { // who wakes workers again and again is answered now and then
+		case <-ctx.Done():
+		case <-time.After(lookForUsers / 50):
+		}
+	}
+}
+
+// lookForUsers is the interval of looking for users with queues.
+const lookForUsers = 5 * time.Second
 
 // consumerName is the name of the consumer of each jobs stream.
 const consumerName = "workers"
@@ -119,28 +210,30 @@ const maxFetchers = 1 << 14
 // Run does jobs until ctx ends, and then finishes the current ones. If now ends, too, they
 // go back to the queue at once.
 func (w *Worker) Run(ctx, now context.Context) error {
-	canceled, err := w.queue.conn.Subscribe(cancelPrefix+"*", func(m *nats.Msg) {
-		w.cancel(strings.TrimPrefix(m.Subject, cancelPrefix))
-	})
-	if err != nil {
-		return err
+	for _, subject := range []string{cancelPrefix + "*", userSubjects + "*." + strings.TrimPrefix(cancelPrefix, allSubjects) + "*"} {
+		canceled, err := w.queue.conn.Subscribe(subject, func(m *nats.Msg) { w.cancel(m.Subject) })
+		if err != nil {
+			return err
+		}
+		defer func() { _ = canceled.Unsubscribe() }()
 	}
-	defer func() { _ = canceled.Unsubscribe() }()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { w.removeOrphans(ctx) })
+	all.Go(func() { w.watchUsers(ctx) })
+	all.Go(func() { w.queue.ServeUsers(ctx) })
 	for range w.Jobs {
-		t, err := newTaker(w.queue)
+		t, err := newTaker(w)
 		if err != nil {
 			end()
 			return err
 		}
 		all.Go(func() {
 			defer t.end()
-			for m := range t.jobs(ctx) {
-				w.do(now, m)
+			for q, m := range t.jobs(ctx) {
+				w.do(now, q, m)
 			}
 		})
 	}
@@ -160,47 +253,52 @@ func (w *Worker) Busy() int { return int(w.busy.Load()) }
 // errCanceled ends a job whose caller has canceled it.
 var errCanceled = errors.New("its caller canceled it")
 
-// cancel ends a job, if it is under way here.
-func (w *Worker) cancel(id string) {
+// cancel ends the job that a subject cancels, if it is under way here.
+func (w *Worker) cancel(subject string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if end := w.running[id]; end != nil {
+	if end := w.running[subject]; end != nil {
 		end(errCanceled)
 	}
 }
 
 // do does the job of a message, and acknowledges it when its result is stored.
-func (w *Worker) do(now context.Context, m *nats.Msg) {
+func (w *Worker) do(now context.Context, q *Queue, m *nats.Msg) {
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
-	t := &try{worker: w, message: m, begun: time.Now().UTC()}
-	t.id = idOf(m.Subject)
-	t.malformed = t.read()
+	t := &try{worker: w, queue: q, message: m, id: idOf(m.Subject), begun: time.Now().UTC()}
+	if err := t.read(); err != nil {
+		// Whoever sent it has shown no right to the ID: a result would be a lie about another's job.
+		q.say("a message that is no job is dropped: %s: %v", m.Subject, err)
+		_ = m.Term() // else it comes again
+		return
+	}
+	canceledBy := q.subject(cancelPrefix) + t.id
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
 	stop := t.keepAlive(end)
 	defer stop()
 	w.mu.Lock()
-	w.running[t.id] = end
+	w.running[canceledBy] = end
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.running, t.id)
+		delete(w.running, canceledBy)
 	}()
 	t.run(ctx)
 }
 
 // try is one try of a job.
 type try struct {
-	worker    *Worker
-	message   *nats.Msg
-	id        string
-	job       job
-	malformed error // why the message cannot be read
-	begun     time.Time
-	before    tries
-	parts     []*Result // from which the job is joined
+	worker  *Worker
+	queue   *Queue // of the job's user
+	message *nats.Msg
+	id      string
+	job     job
+	begun   time.Time
+	before  tries
+	parts   []*Result // from which the job is joined
 }
 
 // tries records the earlier tries of a job.
@@ -239,7 +337,7 @@ func (t *try) run(ctx context.Context) {
 	if t.isAgain() || t.job.Part != nil {
 		has, err := t.hasResult(ctx)
 		if has {
-			t.worker.queue.dropParts(ctx, &t.job)
+			t.queue.dropParts(ctx, &t.job)
 			t.acknowledge()
 			return
 		}
@@ -265,9 +363,9 @@ func (t *try) run(ctx context.Context) {
 
 // hasResult reports whether the job, or the whole that it is a part of, has a result.
 func (t *try) hasResult(ctx context.Context) (bool, error) {
-	has, err := t.worker.queue.hasResult(ctx, t.id)
+	has, err := t.queue.hasResult(ctx, t.id)
 	if whole := t.job.whole(); err == nil && !has && whole != "" {
-		return t.worker.queue.hasResult(ctx, whole)
+		return t.queue.hasResult(ctx, whole)
 	}
 	return has, err
 }
@@ -284,9 +382,6 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 	fail := func(s State, name, detail string) (*Result, error) {
 		r.State, r.Problem, r.Ended = s, &Problem{name, detail}, time.Now().UTC()
 		return r, nil
-	}
-	if t.malformed != nil {
-		return fail(Failed, "usage", t.malformed.Error())
 	}
 	r.Kind, r.Whole = t.job.Kind, t.job.whole()
 	if t.isAgain() {
@@ -334,19 +429,15 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 
 // read reads the message.
 func (t *try) read() error {
-	j, err := readJob(t.message.Data)
-	if err != nil {
-		return fmt.Errorf("a job that cannot be read: %w", err)
+	j, err := readJobOf(t.id, t.message.Data)
+	if err == nil {
+		t.job = *j
 	}
-	t.job = *j
-	if id := t.job.id(); id != t.id {
-		return fmt.Errorf("a job called %s, expected %s", t.id, id)
-	}
-	return nil
+	return err
 }
 
 func (t *try) readTries(ctx context.Context) error {
-	e, err := t.worker.queue.tries.Get(ctx, t.id)
+	e, err := t.queue.tries.Get(ctx, t.id)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
 	}
@@ -359,7 +450,7 @@ func (t *try) readTries(ctx context.Context) error {
 func (t *try) writeTries(ctx context.Context) error {
 	b, err := json.Marshal(t.before)
 	if err == nil {
-		_, err = t.worker.queue.tries.Put(ctx, t.id, b)
+		_, err = t.queue.tries.Put(ctx, t.id, b)
 	}
 	return err
 }
@@ -416,7 +507,7 @@ func (w *watched) Write(p []byte) (int, error) {
 
 // store stores a report: in its result, where it is small, else in the store of reports.
 func (t *try) store(ctx context.Context, r *Result, report Report) error {
-	most := t.worker.queue.maxInline()
+	most := t.queue.maxInline()
 	head, err := io.ReadAll(io.LimitReader(report, most+1))
 	if err != nil {
 		return err
@@ -440,7 +531,7 @@ func (t *try) storeLarge(ctx context.Context, r *Result, report io.Reader) error
 	r.Object = t.id + "." + nuid.Next()
 	ctx, cancel := context.WithTimeout(ctx, transferPatience)
 	defer cancel()
-	info, err := t.worker.queue.reports.Put(ctx, jetstream.ObjectMeta{Name: r.Object}, report)
+	info, err := t.queue.reports.Put(ctx, jetstream.ObjectMeta{Name: r.Object}, report)
 	if err != nil {
 		return full(err)
 	}
@@ -454,7 +545,7 @@ const settleFor = time.Minute
 // settle stores the result, and acknowledges the job. While the queue does not answer, it
 // tries again, and keeps the job.
 func (t *try) settle(r *Result) {
-	q := t.worker.queue
+	q := t.queue
 	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
 	defer cancel()
 	for {
@@ -482,13 +573,18 @@ func (t *try) settle(r *Result) {
 // settleOnce tries to store the result. isFirst is false where the job has another one; then
 // the report of this one is removed.
 func (t *try) settleOnce(ctx context.Context, r *Result) (isFirst bool, err error) {
-	q := t.worker.queue
+	q := t.queue
 	if isFirst, err = q.settle(ctx, r); isFirst || err != nil {
 		return isFirst, err
 	}
 	// The result there may be this one, if its acknowledgement was lost: then its report is
 	// needed.
 	kept, err := q.Result(ctx, t.id)
+	if errors.Is(err, errForged) {
+		if err = q.dropResult(ctx, t.id); err == nil {
+			return q.settle(ctx, r)
+		}
+	}
 	if err != nil {
 		return false, err
 	}
@@ -502,7 +598,7 @@ func (t *try) settleOnce(ctx context.Context, r *Result) (isFirst bool, err erro
 // worker finds the result.
 func (t *try) acknowledge() {
 	if err := t.message.Ack(); err != nil {
-		t.worker.queue.say("job %s: %v", t.id, err)
+		t.queue.say("job %s: %v", t.id, err)
 	}
 }
 
@@ -516,8 +612,8 @@ func (t *try) later(err error) {
 		pause = min(pause<<min(d.NumDelivered-1, 8), mostPause)
 	}
 	t.worker.again.Add(1)
-	t.worker.queue.say("job %s is tried again in %v: %v", t.id, pause, err)
+	t.queue.say("job %s is tried again in %v: %v", t.id, pause, err)
 	if err := t.message.NakWithDelay(pause); err != nil {
-		t.worker.queue.say("job %s: %v", t.id, err)
+		t.queue.say("job %s: %v", t.id, err)
 	}
 }

@@ -46,24 +46,45 @@ func (c *Compare) rules() (list []engine.LabelRule, err error) {
 	return list, nil
 }
 
-// run writes the part. A target that cannot be read is in it with the reason.
-func (c *Compare) run(ctx context.Context, r *Request) (o Outcome, err error) {
+// comparer returns a Comparer of targets that e opens.
+func (c *Compare) comparer(e *engine.Engine) (*engine.Comparer, error) {
 	rules, err := c.rules()
 	if err != nil {
-		return o, err
+		return nil, err
 	}
+	return e.NewComparer(engine.CompareOptions{Labels: rules, CrashedOnly: c.Crashed}), nil
+}
+
+// run writes the part. A target that cannot be read is in it with the reason.
+func (c *Compare) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	e, err := r.Tools.Engine.With(r.Tools.Options)
 	if err != nil {
 		return o, err
 	}
 	defer e.Close()
-	comparer := e.NewComparer(engine.CompareOptions{Labels: rules, CrashedOnly: c.Crashed})
+	comparer, err := c.comparer(e)
+	if err != nil {
+		return o, err
+	}
 	var leftOut atomic.Int64
 	if err := comparer.AddFile(ctx, r.Input, r.Name, func(error) { leftOut.Add(1) }); err != nil {
 		return o, err
 	}
 	if n := leftOut.Load(); n > 0 {
 		o.Problems = append(o.Problems, fmt.Sprintf("%s: %d of its members are no targets", r.Name, n))
+	}
+	return o, comparer.WritePart(r.Report)
+}
+
+// writePart writes the part of an open target.
+func (c *Compare) writePart(ctx context.Context, e *engine.Engine, t *engine.Target, r *Request) (o Outcome, err error) {
+	comparer, err := c.comparer(e)
+	if err != nil {
+		return o, err
+	}
+	comparer.Add(ctx, t)
+	if err := ctx.Err(); err != nil {
+		return o, err
 	}
 	return o, comparer.WritePart(r.Report)
 }

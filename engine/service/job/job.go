@@ -23,6 +23,7 @@ type Job struct {
 	Snapshot         *Snapshot         `json:",omitempty"`
 	Compare          *Compare          `json:",omitempty"`
 	Symbolize        *Symbolize        `json:",omitempty"`
+	SymbolQuestions  *SymbolQuestions  `json:",omitempty"`
 	SymbolizeProfile *SymbolizeProfile `json:",omitempty"`
 	Identify         *Identify         `json:",omitempty"`
 	Evaluate         *Evaluate         `json:",omitempty"`
@@ -42,7 +43,7 @@ func (j *Job) Name() string {
 		return "snapshot"
 	case j.Compare != nil:
 		return "compare"
-	case j.Symbolize != nil, j.SymbolizeProfile != nil:
+	case j.Symbolize != nil, j.SymbolQuestions != nil, j.SymbolizeProfile != nil:
 		return "symbolize"
 	case j.Evaluate != nil:
 		return "eval"
@@ -88,7 +89,17 @@ type Outcome struct {
 	Counts   Counts   `json:",omitzero"`
 	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
-	Used     Use      `json:",omitzero"`
+	Named    Named    `json:",omitzero"`  // of SymbolizeProfile
+	// Snapshot has counts of a snapshot.
+	Snapshot *SnapshotCounts `json:",omitempty"`
+	Used     Use             `json:",omitzero"`
+}
+
+// Named counts the frames of a profile.
+type Named struct {
+	Had     int            `json:",omitempty"` // frames that had names
+	Found   int            `json:",omitempty"` // frames with names from files
+	Without map[string]int `json:",omitempty"` // frames without names, by kinds of symbolize.NamedProfile
 }
 
 // Tools are the engine and the caches with which jobs are done. They are kept from one job to
@@ -105,6 +116,17 @@ type Tools struct {
 	// Ask asks the caller of the job; nil: it answers no questions.
 	Ask  remote.Ask
 	host remote.Host // walks targets of callers
+}
+
+// Forget has the files of build IDs, or of all, looked for anew.
+func (t *Tools) Forget(ids [][]byte, all bool) {
+	if all {
+		t.forget()
+		return
+	}
+	for _, id := range ids {
+		t.Symbolizer.Forget(id)
+	}
 }
 
 // forget replaces the Symbolizer.
@@ -140,6 +162,8 @@ func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 		return j.Compare.run(ctx, r)
 	case j.Symbolize != nil:
 		return j.Symbolize.run(r)
+	case j.SymbolQuestions != nil:
+		return j.SymbolQuestions.run(r)
 	case j.SymbolizeProfile != nil:
 		return j.SymbolizeProfile.run(ctx, r)
 	case j.Identify != nil:

@@ -26,16 +26,32 @@ func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {
 		return o, err
 	}
 	defer end()
-	taken, err := t.Snapshot(ctx, engine.SnapshotOptions{Files: s.Files})
+	return writeSnapshot(ctx, t, engine.SnapshotOptions{Files: s.Files}, r)
+}
+
+// writeSnapshot writes the snapshot of a target.
+func writeSnapshot(ctx context.Context, t *engine.Target, options engine.SnapshotOptions, r *Request) (o Outcome, err error) {
+	taken, err := t.Snapshot(ctx, options)
 	if err != nil {
 		return o, err
 	}
-	o.Counts = Counts{Stacks: len(taken.Contents().Threads)}
+	contents := taken.Contents()
+	o.Counts = Counts{Stacks: len(contents.Threads)}
+	o.Snapshot = &SnapshotCounts{Frames: taken.Frames, Modules: len(contents.Modules)}
+	for _, m := range contents.Memory {
+		o.Snapshot.Memory += len(m.Data)
+	}
 	o.Problems = slices.Concat(t.Problems(), taken.Problems)
 	if taken.Unwalked != nil {
 		return o, taken.Unwalked
 	}
 	return o, taken.Write(r.Report)
+}
+
+// SnapshotCounts count the contents of a snapshot, beside its threads.
+type SnapshotCounts struct {
+	Frames, Modules int
+	Memory          int // bytes
 }
 
 // renamedError has another name of a file in its text.

@@ -138,7 +138,108 @@ func (x MemoryAnswer_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MemoryAnswer_Kind.Descriptor instead.
 func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{11, 0}
+	return file_unwindd_proto_rawDescGZIP(), []int{12, 0}
+}
+
+type SymbolQuestionOptions_Style int32
+
+const (
+	SymbolQuestionOptions_LLVM      SymbolQuestionOptions_Style = 0 // llvm-symbolizer's own
+	SymbolQuestionOptions_LLVM_GNU  SymbolQuestionOptions_Style = 1 // llvm-symbolizer --output-style=GNU
+	SymbolQuestionOptions_JSON      SymbolQuestionOptions_Style = 2 // llvm-symbolizer --output-style=JSON
+	SymbolQuestionOptions_ADDR2LINE SymbolQuestionOptions_Style = 3 // binutils' addr2line
+)
+
+// Enum value maps for SymbolQuestionOptions_Style.
+var (
+	SymbolQuestionOptions_Style_name = map[int32]string{
+		0: "LLVM",
+		1: "LLVM_GNU",
+		2: "JSON",
+		3: "ADDR2LINE",
+	}
+	SymbolQuestionOptions_Style_value = map[string]int32{
+		"LLVM":      0,
+		"LLVM_GNU":  1,
+		"JSON":      2,
+		"ADDR2LINE": 3,
+	}
+)
+
+func (x SymbolQuestionOptions_Style) Enum() *SymbolQuestionOptions_Style {
+	p := new(SymbolQuestionOptions_Style)
+	*p = x
+	return p
+}
+
+func (x SymbolQuestionOptions_Style) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SymbolQuestionOptions_Style) Descriptor() protoreflect.EnumDescriptor {
+	return file_unwindd_proto_enumTypes[2].Descriptor()
+}
+
+func (SymbolQuestionOptions_Style) Type() protoreflect.EnumType {
+	return &file_unwindd_proto_enumTypes[2]
+}
+
+func (x SymbolQuestionOptions_Style) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions_Style.Descriptor instead.
+func (SymbolQuestionOptions_Style) EnumDescriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28, 0}
+}
+
+type SymbolQuestionOptions_Functions int32
+
+const (
+	SymbolQuestionOptions_LINKAGE SymbolQuestionOptions_Functions = 0
+	SymbolQuestionOptions_SHORT   SymbolQuestionOptions_Functions = 1
+	SymbolQuestionOptions_NONE    SymbolQuestionOptions_Functions = 2
+)
+
+// Enum value maps for SymbolQuestionOptions_Functions.
+var (
+	SymbolQuestionOptions_Functions_name = map[int32]string{
+		0: "LINKAGE",
+		1: "SHORT",
+		2: "NONE",
+	}
+	SymbolQuestionOptions_Functions_value = map[string]int32{
+		"LINKAGE": 0,
+		"SHORT":   1,
+		"NONE":    2,
+	}
+)
+
+func (x SymbolQuestionOptions_Functions) Enum() *SymbolQuestionOptions_Functions {
+	p := new(SymbolQuestionOptions_Functions)
+	*p = x
+	return p
+}
+
+func (x SymbolQuestionOptions_Functions) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SymbolQuestionOptions_Functions) Descriptor() protoreflect.EnumDescriptor {
+	return file_unwindd_proto_enumTypes[3].Descriptor()
+}
+
+func (SymbolQuestionOptions_Functions) Type() protoreflect.EnumType {
+	return &file_unwindd_proto_enumTypes[3]
+}
+
+func (x SymbolQuestionOptions_Functions) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions_Functions.Descriptor instead.
+func (SymbolQuestionOptions_Functions) EnumDescriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28, 1}
 }
 
 // StackOptions are the flags of `unwindd stack`.
@@ -439,7 +540,8 @@ func (*StackRequest_Options) isStackRequest_Part() {}
 
 func (*StackRequest_Data) isStackRequest_Part() {}
 
-// WalkOptions say what is written of a target, and how long its head is.
+// WalkOptions say what is written of a target, and how long its head is: its stacks, or what one of
+// snapshot and compare asks for.
 type WalkOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackOptions          `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -448,6 +550,9 @@ type WalkOptions struct {
 	WithPath      bool                   `protobuf:"varint,4,opt,name=with_path,json=withPath,proto3" json:"with_path,omitempty"`    // a signature says which target it is of
 	HeadSize      uint64                 `protobuf:"varint,5,opt,name=head_size,json=headSize,proto3" json:"head_size,omitempty"`    // bytes of the head
 	MostBytes     uint32                 `protobuf:"varint,6,opt,name=most_bytes,json=mostBytes,proto3" json:"most_bytes,omitempty"` // of the form markdown; 0: as many as an issue takes
+	Snapshot      *SnapshotOptions       `protobuf:"bytes,7,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                     // the report is a snapshot
+	AnyFile       bool                   `protobuf:"varint,8,opt,name=any_file,json=anyFile,proto3" json:"any_file,omitempty"`       // a snapshot has files, and memory of them, whose build IDs the target does not state
+	Compare       *CompareOptions        `protobuf:"bytes,9,opt,name=compare,proto3" json:"compare,omitempty"`                       // the report is a part of a comparison
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,6 +627,27 @@ func (x *WalkOptions) GetMostBytes() uint32 {
 		return x.MostBytes
 	}
 	return 0
+}
+
+func (x *WalkOptions) GetSnapshot() *SnapshotOptions {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+func (x *WalkOptions) GetAnyFile() bool {
+	if x != nil {
+		return x.AnyFile
+	}
+	return false
+}
+
+func (x *WalkOptions) GetCompare() *CompareOptions {
+	if x != nil {
+		return x.Compare
+	}
+	return nil
 }
 
 // WalkRequest has the options first, then the head in parts, and then answers. The head is
@@ -935,6 +1061,7 @@ type MappingQuestion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       uint64                 `protobuf:"varint,1,opt,name=address,proto3" json:"address,omitempty"`
 	Around        bool                   `protobuf:"varint,2,opt,name=around,proto3" json:"around,omitempty"`
+	File          bool                   `protobuf:"varint,3,opt,name=file,proto3" json:"file,omitempty"` // which module's file has the memory from the address on, where the target lacks it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +1106,13 @@ func (x *MappingQuestion) GetAddress() uint64 {
 func (x *MappingQuestion) GetAround() bool {
 	if x != nil {
 		return x.Around
+	}
+	return false
+}
+
+func (x *MappingQuestion) GetFile() bool {
+	if x != nil {
+		return x.File
 	}
 	return false
 }
@@ -1031,12 +1165,16 @@ func (x *DebugQuestion) GetModule() uint32 {
 // FileQuestion asks for a file of a module. No path is asked for: which file it is, the
 // caller finds by its own options.
 type FileQuestion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          FileQuestion_Kind      `protobuf:"varint,1,opt,name=kind,proto3,enum=unwindd.v1.FileQuestion_Kind" json:"kind,omitempty"`
-	Module        uint32                 `protobuf:"varint,2,opt,name=module,proto3" json:"module,omitempty"` // its index
-	Suffix        string                 `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
-	BuildId       []byte                 `protobuf:"bytes,4,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // of the file; empty: it has none, or it is not known
-	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the file in bytes, as it was said before; 0: it was not
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Kind    FileQuestion_Kind      `protobuf:"varint,1,opt,name=kind,proto3,enum=unwindd.v1.FileQuestion_Kind" json:"kind,omitempty"`
+	Module  uint32                 `protobuf:"varint,2,opt,name=module,proto3" json:"module,omitempty"` // its index
+	Suffix  string                 `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	BuildId []byte                 `protobuf:"bytes,4,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // of the file; empty: it has none, or it is not known
+	Size    uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the file in bytes, as it was said before; 0: it was not
+	// Of a code object, only what says what it is and exports: all that the walk needs of modules
+	// in which no PC lies. The caller sends all of a file of which that is much.
+	Outline       bool          `protobuf:"varint,6,opt,name=outline,proto3" json:"outline,omitempty"`
+	Extents       []*FileExtent `protobuf:"bytes,7,rep,name=extents,proto3" json:"extents,omitempty"` // these alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1106,6 +1244,73 @@ func (x *FileQuestion) GetSize() uint64 {
 	return 0
 }
 
+func (x *FileQuestion) GetOutline() bool {
+	if x != nil {
+		return x.Outline
+	}
+	return false
+}
+
+func (x *FileQuestion) GetExtents() []*FileExtent {
+	if x != nil {
+		return x.Extents
+	}
+	return nil
+}
+
+// FileExtent is a range of the bytes of a file.
+type FileExtent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        uint64                 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileExtent) Reset() {
+	*x = FileExtent{}
+	mi := &file_unwindd_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileExtent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileExtent) ProtoMessage() {}
+
+func (x *FileExtent) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileExtent.ProtoReflect.Descriptor instead.
+func (*FileExtent) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FileExtent) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FileExtent) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Answer is that to the question of its number. A file comes in several.
 type Answer struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1124,7 +1329,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1341,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[10]
+	mi := &file_unwindd_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1354,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{10}
+	return file_unwindd_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Answer) GetNumber() uint64 {
@@ -1258,7 +1463,7 @@ type MemoryAnswer struct {
 
 func (x *MemoryAnswer) Reset() {
 	*x = MemoryAnswer{}
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1475,7 @@ func (x *MemoryAnswer) String() string {
 func (*MemoryAnswer) ProtoMessage() {}
 
 func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[11]
+	mi := &file_unwindd_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1488,7 @@ func (x *MemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryAnswer.ProtoReflect.Descriptor instead.
 func (*MemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{11}
+	return file_unwindd_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MemoryAnswer) GetAddress() uint64 {
@@ -1321,13 +1526,15 @@ type MappingAnswer struct {
 	Below         *MemoryMapping         `protobuf:"bytes,3,opt,name=below,proto3" json:"below,omitempty"`
 	At            *MemoryMapping         `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
 	Above         *MemoryMapping         `protobuf:"bytes,5,opt,name=above,proto3" json:"above,omitempty"`
+	Module        *uint32                `protobuf:"varint,6,opt,name=module,proto3,oneof" json:"module,omitempty"`               // the index of the module whose file has the memory
+	FromFile      uint64                 `protobuf:"varint,7,opt,name=from_file,json=fromFile,proto3" json:"from_file,omitempty"` // bytes that it has from the address on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MappingAnswer) Reset() {
 	*x = MappingAnswer{}
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1546,7 @@ func (x *MappingAnswer) String() string {
 func (*MappingAnswer) ProtoMessage() {}
 
 func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[12]
+	mi := &file_unwindd_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1559,7 @@ func (x *MappingAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MappingAnswer.ProtoReflect.Descriptor instead.
 func (*MappingAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{12}
+	return file_unwindd_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MappingAnswer) GetMapped() bool {
@@ -1390,6 +1597,20 @@ func (x *MappingAnswer) GetAbove() *MemoryMapping {
 	return nil
 }
 
+func (x *MappingAnswer) GetModule() uint32 {
+	if x != nil && x.Module != nil {
+		return *x.Module
+	}
+	return 0
+}
+
+func (x *MappingAnswer) GetFromFile() uint64 {
+	if x != nil {
+		return x.FromFile
+	}
+	return 0
+}
+
 type MemoryMapping struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         uint64                 `protobuf:"varint,1,opt,name=start,proto3" json:"start,omitempty"`
@@ -1405,7 +1626,7 @@ type MemoryMapping struct {
 
 func (x *MemoryMapping) Reset() {
 	*x = MemoryMapping{}
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +1638,7 @@ func (x *MemoryMapping) String() string {
 func (*MemoryMapping) ProtoMessage() {}
 
 func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[13]
+	mi := &file_unwindd_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +1651,7 @@ func (x *MemoryMapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryMapping.ProtoReflect.Descriptor instead.
 func (*MemoryMapping) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{13}
+	return file_unwindd_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MemoryMapping) GetStart() uint64 {
@@ -1498,7 +1719,7 @@ type DebugAnswer struct {
 
 func (x *DebugAnswer) Reset() {
 	*x = DebugAnswer{}
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1731,7 @@ func (x *DebugAnswer) String() string {
 func (*DebugAnswer) ProtoMessage() {}
 
 func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[14]
+	mi := &file_unwindd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1744,7 @@ func (x *DebugAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugAnswer.ProtoReflect.Descriptor instead.
 func (*DebugAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{14}
+	return file_unwindd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DebugAnswer) GetFound() bool {
@@ -1586,7 +1807,7 @@ type TriedFile struct {
 
 func (x *TriedFile) Reset() {
 	*x = TriedFile{}
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1819,7 @@ func (x *TriedFile) String() string {
 func (*TriedFile) ProtoMessage() {}
 
 func (x *TriedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[15]
+	mi := &file_unwindd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1832,7 @@ func (x *TriedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriedFile.ProtoReflect.Descriptor instead.
 func (*TriedFile) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{15}
+	return file_unwindd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TriedFile) GetPath() []byte {
@@ -1638,15 +1859,18 @@ func (x *TriedFile) GetKind() uint32 {
 type FileAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"` // this is the last part
-	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`    // of a companion, in what is said of it
+	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`   // this is the last part
+	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`      // of a companion, in what is said of it
+	Placed        bool                   `protobuf:"varint,4,opt,name=placed,proto3" json:"placed,omitempty"` // data belongs at an offset of the file, of which the parts are not all
+	Offset        uint64                 `protobuf:"varint,5,opt,name=offset,proto3" json:"offset,omitempty"`
+	There         []*FileExtent          `protobuf:"bytes,6,rep,name=there,proto3" json:"there,omitempty"` // from a server to its worker: what it has of the file; none: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FileAnswer) Reset() {
 	*x = FileAnswer{}
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1882,7 @@ func (x *FileAnswer) String() string {
 func (*FileAnswer) ProtoMessage() {}
 
 func (x *FileAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[16]
+	mi := &file_unwindd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1895,7 @@ func (x *FileAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileAnswer.ProtoReflect.Descriptor instead.
 func (*FileAnswer) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{16}
+	return file_unwindd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FileAnswer) GetData() []byte {
@@ -1691,6 +1915,27 @@ func (x *FileAnswer) GetEnded() bool {
 func (x *FileAnswer) GetName() []byte {
 	if x != nil {
 		return x.Name
+	}
+	return nil
+}
+
+func (x *FileAnswer) GetPlaced() bool {
+	if x != nil {
+		return x.Placed
+	}
+	return false
+}
+
+func (x *FileAnswer) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FileAnswer) GetThere() []*FileExtent {
+	if x != nil {
+		return x.There
 	}
 	return nil
 }
@@ -1722,7 +1967,7 @@ type ProfileOptions struct {
 
 func (x *ProfileOptions) Reset() {
 	*x = ProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1979,7 @@ func (x *ProfileOptions) String() string {
 func (*ProfileOptions) ProtoMessage() {}
 
 func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[17]
+	mi := &file_unwindd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1992,7 @@ func (x *ProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileOptions.ProtoReflect.Descriptor instead.
 func (*ProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{17}
+	return file_unwindd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProfileOptions) GetName() string {
@@ -1882,7 +2127,7 @@ type ProfileRequest struct {
 
 func (x *ProfileRequest) Reset() {
 	*x = ProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2139,7 @@ func (x *ProfileRequest) String() string {
 func (*ProfileRequest) ProtoMessage() {}
 
 func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[18]
+	mi := &file_unwindd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2152,7 @@ func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileRequest.ProtoReflect.Descriptor instead.
 func (*ProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{18}
+	return file_unwindd_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProfileRequest) GetPart() isProfileRequest_Part {
@@ -1962,7 +2207,7 @@ type SnapshotOptions struct {
 
 func (x *SnapshotOptions) Reset() {
 	*x = SnapshotOptions{}
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2219,7 @@ func (x *SnapshotOptions) String() string {
 func (*SnapshotOptions) ProtoMessage() {}
 
 func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[19]
+	mi := &file_unwindd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2232,7 @@ func (x *SnapshotOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotOptions.ProtoReflect.Descriptor instead.
 func (*SnapshotOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{19}
+	return file_unwindd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SnapshotOptions) GetName() string {
@@ -2016,7 +2261,7 @@ type CompareOptions struct {
 
 func (x *CompareOptions) Reset() {
 	*x = CompareOptions{}
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2273,7 @@ func (x *CompareOptions) String() string {
 func (*CompareOptions) ProtoMessage() {}
 
 func (x *CompareOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[20]
+	mi := &file_unwindd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2286,7 @@ func (x *CompareOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareOptions.ProtoReflect.Descriptor instead.
 func (*CompareOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{20}
+	return file_unwindd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompareOptions) GetName() string {
@@ -2078,7 +2323,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2335,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2348,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{21}
+	return file_unwindd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SnapshotRequest) GetPart() isSnapshotRequest_Part {
@@ -2178,7 +2423,7 @@ type EvaluateOptions struct {
 
 func (x *EvaluateOptions) Reset() {
 	*x = EvaluateOptions{}
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2435,7 @@ func (x *EvaluateOptions) String() string {
 func (*EvaluateOptions) ProtoMessage() {}
 
 func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2448,7 @@ func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateOptions.ProtoReflect.Descriptor instead.
 func (*EvaluateOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{22}
+	return file_unwindd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EvaluateOptions) GetName() string {
@@ -2373,7 +2618,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2630,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2643,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{23}
+	return file_unwindd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EvaluateRequest) GetPart() isEvaluateRequest_Part {
@@ -2456,7 +2701,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2713,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2726,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{24}
+	return file_unwindd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Report) GetPart() isReport_Part {
@@ -2532,13 +2777,15 @@ type ReportEnd struct {
 	Stacks        uint64                 `protobuf:"varint,2,opt,name=stacks,proto3" json:"stacks,omitempty"`
 	Frames        uint64                 `protobuf:"varint,3,opt,name=frames,proto3" json:"frames,omitempty"`    // of stacks; inlined calls are not counted
 	Problems      []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"` // of a snapshot: what of the target is not in it
+	Modules       uint64                 `protobuf:"varint,5,opt,name=modules,proto3" json:"modules,omitempty"`  // of a snapshot
+	Memory        uint64                 `protobuf:"varint,6,opt,name=memory,proto3" json:"memory,omitempty"`    // bytes of memory of a snapshot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportEnd) Reset() {
 	*x = ReportEnd{}
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2797,7 @@ func (x *ReportEnd) String() string {
 func (*ReportEnd) ProtoMessage() {}
 
 func (x *ReportEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2810,7 @@ func (x *ReportEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportEnd.ProtoReflect.Descriptor instead.
 func (*ReportEnd) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{25}
+	return file_unwindd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportEnd) GetUnwalked() string {
@@ -2594,6 +2841,20 @@ func (x *ReportEnd) GetProblems() []string {
 	return nil
 }
 
+func (x *ReportEnd) GetModules() uint64 {
+	if x != nil {
+		return x.Modules
+	}
+	return 0
+}
+
+func (x *ReportEnd) GetMemory() uint64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
 // SymbolizeRequest is a batch of addresses. The members but addresses count in the first
 // request.
 type SymbolizeRequest struct {
@@ -2608,7 +2869,7 @@ type SymbolizeRequest struct {
 
 func (x *SymbolizeRequest) Reset() {
 	*x = SymbolizeRequest{}
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2881,7 @@ func (x *SymbolizeRequest) String() string {
 func (*SymbolizeRequest) ProtoMessage() {}
 
 func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2894,7 @@ func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{26}
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SymbolizeRequest) GetBuildId() []byte {
@@ -2664,6 +2925,160 @@ func (x *SymbolizeRequest) GetAddresses() []uint64 {
 	return nil
 }
 
+// SymbolQuestionOptions say which frames an address has.
+type SymbolQuestionOptions struct {
+	state         protoimpl.MessageState          `protogen:"open.v1"`
+	BuildId       []byte                          `protobuf:"bytes,1,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
+	Style         SymbolQuestionOptions_Style     `protobuf:"varint,2,opt,name=style,proto3,enum=unwindd.v1.SymbolQuestionOptions_Style" json:"style,omitempty"`
+	Functions     SymbolQuestionOptions_Functions `protobuf:"varint,3,opt,name=functions,proto3,enum=unwindd.v1.SymbolQuestionOptions_Functions" json:"functions,omitempty"`
+	NoInlines     bool                            `protobuf:"varint,4,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
+	Hex           bool                            `protobuf:"varint,5,opt,name=hex,proto3" json:"hex,omitempty"`                              // numbers are hexadecimal, with 0x or without
+	AdjustVma     uint64                          `protobuf:"varint,6,opt,name=adjust_vma,json=adjustVma,proto3" json:"adjust_vma,omitempty"` // subtracted from every address
+	DebugFile     bool                            `protobuf:"varint,7,opt,name=debug_file,json=debugFile,proto3" json:"debug_file,omitempty"` // the file that is asked about is the separate debug file
+	Source        bool                            `protobuf:"varint,8,opt,name=source,proto3" json:"source,omitempty"`                        // with the text of source files that debug information has inside
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolQuestionOptions) Reset() {
+	*x = SymbolQuestionOptions{}
+	mi := &file_unwindd_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolQuestionOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolQuestionOptions) ProtoMessage() {}
+
+func (x *SymbolQuestionOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions.ProtoReflect.Descriptor instead.
+func (*SymbolQuestionOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SymbolQuestionOptions) GetBuildId() []byte {
+	if x != nil {
+		return x.BuildId
+	}
+	return nil
+}
+
+func (x *SymbolQuestionOptions) GetStyle() SymbolQuestionOptions_Style {
+	if x != nil {
+		return x.Style
+	}
+	return SymbolQuestionOptions_LLVM
+}
+
+func (x *SymbolQuestionOptions) GetFunctions() SymbolQuestionOptions_Functions {
+	if x != nil {
+		return x.Functions
+	}
+	return SymbolQuestionOptions_LINKAGE
+}
+
+func (x *SymbolQuestionOptions) GetNoInlines() bool {
+	if x != nil {
+		return x.NoInlines
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetHex() bool {
+	if x != nil {
+		return x.Hex
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetAdjustVma() uint64 {
+	if x != nil {
+		return x.AdjustVma
+	}
+	return 0
+}
+
+func (x *SymbolQuestionOptions) GetDebugFile() bool {
+	if x != nil {
+		return x.DebugFile
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetSource() bool {
+	if x != nil {
+		return x.Source
+	}
+	return false
+}
+
+type SymbolizeQuestionsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Options *SymbolQuestionOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Lines of llvm-symbolizer's protocol without the name of a file, as "0x1234", "DATA 0x1234" or "main+4".
+	Questions     []string `protobuf:"bytes,2,rep,name=questions,proto3" json:"questions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolizeQuestionsRequest) Reset() {
+	*x = SymbolizeQuestionsRequest{}
+	mi := &file_unwindd_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolizeQuestionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolizeQuestionsRequest) ProtoMessage() {}
+
+func (x *SymbolizeQuestionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolizeQuestionsRequest.ProtoReflect.Descriptor instead.
+func (*SymbolizeQuestionsRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SymbolizeQuestionsRequest) GetOptions() *SymbolQuestionOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *SymbolizeQuestionsRequest) GetQuestions() []string {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
 // SymbolizeProfileOptions say how a profile gets names.
 type SymbolizeProfileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2676,7 +3091,7 @@ type SymbolizeProfileOptions struct {
 
 func (x *SymbolizeProfileOptions) Reset() {
 	*x = SymbolizeProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +3103,7 @@ func (x *SymbolizeProfileOptions) String() string {
 func (*SymbolizeProfileOptions) ProtoMessage() {}
 
 func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +3116,7 @@ func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileOptions.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SymbolizeProfileOptions) GetFormat() string {
@@ -2724,7 +3139,7 @@ type SymbolizeProfileRequest struct {
 
 func (x *SymbolizeProfileRequest) Reset() {
 	*x = SymbolizeProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +3151,7 @@ func (x *SymbolizeProfileRequest) String() string {
 func (*SymbolizeProfileRequest) ProtoMessage() {}
 
 func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +3164,7 @@ func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SymbolizeProfileRequest) GetPart() isSymbolizeProfileRequest_Part {
@@ -2803,7 +3218,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +3230,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +3243,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -2850,7 +3265,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3277,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3290,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -2908,7 +3323,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3335,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3348,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -3005,7 +3420,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3432,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3445,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -3083,7 +3498,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3510,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3523,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -3116,6 +3531,86 @@ func (x *PutObjectResponse) GetWasThere() bool {
 		return x.WasThere
 	}
 	return false
+}
+
+type DeleteObjectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BuildId       []byte                 `protobuf:"bytes,1,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectRequest) Reset() {
+	*x = DeleteObjectRequest{}
+	mi := &file_unwindd_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectRequest) ProtoMessage() {}
+
+func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
+func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *DeleteObjectRequest) GetBuildId() []byte {
+	if x != nil {
+		return x.BuildId
+	}
+	return nil
+}
+
+type DeleteObjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectResponse) Reset() {
+	*x = DeleteObjectResponse{}
+	mi := &file_unwindd_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectResponse) ProtoMessage() {}
+
+func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
+func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{38}
 }
 
 type ArchitecturesRequest struct {
@@ -3126,7 +3621,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3633,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3646,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{39}
 }
 
 type FindObjectsRequest struct {
@@ -3163,7 +3658,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3175,7 +3670,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3188,7 +3683,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3208,7 +3703,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3715,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3728,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{36}
+	return file_unwindd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3254,7 +3749,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3761,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3774,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{37}
+	return file_unwindd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3338,7 +3833,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\fStackRequest\x124\n" +
 	"\aoptions\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04part\"\xc6\x01\n" +
+	"\x04part\"\xd0\x02\n" +
 	"\vWalkOptions\x12.\n" +
 	"\x05stack\x18\x01 \x01(\v2\x18.unwindd.v1.StackOptionsR\x05stack\x12\x18\n" +
 	"\averbose\x18\x02 \x01(\bR\averbose\x12\x14\n" +
@@ -3346,7 +3841,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\twith_path\x18\x04 \x01(\bR\bwithPath\x12\x1b\n" +
 	"\thead_size\x18\x05 \x01(\x04R\bheadSize\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\rR\tmostBytes\"\x8e\x01\n" +
+	"most_bytes\x18\x06 \x01(\rR\tmostBytes\x127\n" +
+	"\bsnapshot\x18\a \x01(\v2\x1b.unwindd.v1.SnapshotOptionsR\bsnapshot\x12\x19\n" +
+	"\bany_file\x18\b \x01(\bR\aanyFile\x124\n" +
+	"\acompare\x18\t \x01(\v2\x1a.unwindd.v1.CompareOptionsR\acompare\"\x8e\x01\n" +
 	"\vWalkRequest\x123\n" +
 	"\aoptions\x18\x01 \x01(\v2\x17.unwindd.v1.WalkOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04head\x18\x02 \x01(\fH\x00R\x04head\x12,\n" +
@@ -3372,24 +3870,31 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04most\x18\x05 \x01(\rR\x04most\x12\x17\n" +
 	"\x04lane\x18\x06 \x01(\rH\x01R\x04lane\x88\x01\x01B\t\n" +
 	"\a_threadB\a\n" +
-	"\x05_lane\"C\n" +
+	"\x05_lane\"W\n" +
 	"\x0fMappingQuestion\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x16\n" +
-	"\x06around\x18\x02 \x01(\bR\x06around\"'\n" +
+	"\x06around\x18\x02 \x01(\bR\x06around\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\bR\x04file\"'\n" +
 	"\rDebugQuestion\x12\x16\n" +
-	"\x06module\x18\x01 \x01(\rR\x06module\"\xe1\x01\n" +
+	"\x06module\x18\x01 \x01(\rR\x06module\"\xad\x02\n" +
 	"\fFileQuestion\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.unwindd.v1.FileQuestion.KindR\x04kind\x12\x16\n" +
 	"\x06module\x18\x02 \x01(\rR\x06module\x12\x16\n" +
 	"\x06suffix\x18\x03 \x01(\tR\x06suffix\x12\x19\n" +
 	"\bbuild_id\x18\x04 \x01(\fR\abuildId\x12\x12\n" +
-	"\x04size\x18\x05 \x01(\x04R\x04size\"?\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x18\n" +
+	"\aoutline\x18\x06 \x01(\bR\aoutline\x120\n" +
+	"\aextents\x18\a \x03(\v2\x16.unwindd.v1.FileExtentR\aextents\"?\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06OBJECT\x10\x00\x12\t\n" +
 	"\x05DEBUG\x10\x01\x12\r\n" +
 	"\tCOMPANION\x10\x02\x12\x11\n" +
-	"\rSOURCE_MODULE\x10\x03\"\x8f\x02\n" +
+	"\rSOURCE_MODULE\x10\x03\"8\n" +
+	"\n" +
+	"FileExtent\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\"\x8f\x02\n" +
 	"\x06Answer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1a\n" +
 	"\afailure\x18\x02 \x01(\tH\x00R\afailure\x122\n" +
@@ -3409,7 +3914,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06ABSENT\x10\x01\x12\x10\n" +
 	"\fEND_OF_STACK\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"\xd4\x01\n" +
+	"\x06FAILED\x10\x03\"\x99\x02\n" +
 	"\rMappingAnswer\x12\x16\n" +
 	"\x06mapped\x18\x01 \x01(\bR\x06mapped\x12\x1e\n" +
 	"\n" +
@@ -3417,7 +3922,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"executable\x12/\n" +
 	"\x05below\x18\x03 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05below\x12)\n" +
 	"\x02at\x18\x04 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x02at\x12/\n" +
-	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\"\xbb\x01\n" +
+	"\x05above\x18\x05 \x01(\v2\x19.unwindd.v1.MemoryMappingR\x05above\x12\x1b\n" +
+	"\x06module\x18\x06 \x01(\rH\x00R\x06module\x88\x01\x01\x12\x1b\n" +
+	"\tfrom_file\x18\a \x01(\x04R\bfromFileB\t\n" +
+	"\a_module\"\xbb\x01\n" +
 	"\rMemoryMapping\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x04R\x05start\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1a\n" +
@@ -3439,12 +3947,15 @@ const file_unwindd_proto_rawDesc = "" +
 	"\tTriedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\fR\x06reason\x12\x12\n" +
-	"\x04kind\x18\x03 \x01(\rR\x04kind\"J\n" +
+	"\x04kind\x18\x03 \x01(\rR\x04kind\"\xa8\x01\n" +
 	"\n" +
 	"FileAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"\xbd\x03\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\x12\x16\n" +
+	"\x06placed\x18\x04 \x01(\bR\x06placed\x12\x16\n" +
+	"\x06offset\x18\x05 \x01(\x04R\x06offset\x12,\n" +
+	"\x05there\x18\x06 \x03(\v2\x16.unwindd.v1.FileExtentR\x05there\"\xbd\x03\n" +
 	"\x0eProfileOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x14\n" +
@@ -3516,18 +4027,44 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x06Report\x12\x14\n" +
 	"\x04data\x18\x01 \x01(\fH\x00R\x04data\x12)\n" +
 	"\x03end\x18\x02 \x01(\v2\x15.unwindd.v1.ReportEndH\x00R\x03endB\x06\n" +
-	"\x04part\"s\n" +
+	"\x04part\"\xa5\x01\n" +
 	"\tReportEnd\x12\x1a\n" +
 	"\bunwalked\x18\x01 \x01(\tR\bunwalked\x12\x16\n" +
 	"\x06stacks\x18\x02 \x01(\x04R\x06stacks\x12\x16\n" +
 	"\x06frames\x18\x03 \x01(\x04R\x06frames\x12\x1a\n" +
-	"\bproblems\x18\x04 \x03(\tR\bproblems\"\x84\x01\n" +
+	"\bproblems\x18\x04 \x03(\tR\bproblems\x12\x18\n" +
+	"\amodules\x18\x05 \x01(\x04R\amodules\x12\x16\n" +
+	"\x06memory\x18\x06 \x01(\x04R\x06memory\"\x84\x01\n" +
 	"\x10SymbolizeRequest\x12\x19\n" +
 	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12\x1d\n" +
 	"\n" +
 	"no_inlines\x18\x02 \x01(\bR\tnoInlines\x12\x18\n" +
 	"\amangled\x18\x03 \x01(\bR\amangled\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\x04R\taddresses\"1\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xac\x03\n" +
+	"\x15SymbolQuestionOptions\x12\x19\n" +
+	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12=\n" +
+	"\x05style\x18\x02 \x01(\x0e2'.unwindd.v1.SymbolQuestionOptions.StyleR\x05style\x12I\n" +
+	"\tfunctions\x18\x03 \x01(\x0e2+.unwindd.v1.SymbolQuestionOptions.FunctionsR\tfunctions\x12\x1d\n" +
+	"\n" +
+	"no_inlines\x18\x04 \x01(\bR\tnoInlines\x12\x10\n" +
+	"\x03hex\x18\x05 \x01(\bR\x03hex\x12\x1d\n" +
+	"\n" +
+	"adjust_vma\x18\x06 \x01(\x04R\tadjustVma\x12\x1d\n" +
+	"\n" +
+	"debug_file\x18\a \x01(\bR\tdebugFile\x12\x16\n" +
+	"\x06source\x18\b \x01(\bR\x06source\"8\n" +
+	"\x05Style\x12\b\n" +
+	"\x04LLVM\x10\x00\x12\f\n" +
+	"\bLLVM_GNU\x10\x01\x12\b\n" +
+	"\x04JSON\x10\x02\x12\r\n" +
+	"\tADDR2LINE\x10\x03\"-\n" +
+	"\tFunctions\x12\v\n" +
+	"\aLINKAGE\x10\x00\x12\t\n" +
+	"\x05SHORT\x10\x01\x12\b\n" +
+	"\x04NONE\x10\x02\"v\n" +
+	"\x19SymbolizeQuestionsRequest\x12;\n" +
+	"\aoptions\x18\x01 \x01(\v2!.unwindd.v1.SymbolQuestionOptionsR\aoptions\x12\x1c\n" +
+	"\tquestions\x18\x02 \x03(\tR\tquestions\"1\n" +
 	"\x17SymbolizeProfileOptions\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\tR\x06format\"x\n" +
 	"\x17SymbolizeProfileRequest\x12?\n" +
@@ -3555,7 +4092,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04part\"0\n" +
 	"\x11PutObjectResponse\x12\x1b\n" +
-	"\twas_there\x18\x01 \x01(\bR\bwasThere\"\x16\n" +
+	"\twas_there\x18\x01 \x01(\bR\bwasThere\"0\n" +
+	"\x13DeleteObjectRequest\x12\x19\n" +
+	"\bbuild_id\x18\x01 \x01(\fR\abuildId\"\x16\n" +
+	"\x14DeleteObjectResponse\"\x16\n" +
 	"\x14ArchitecturesRequest\"1\n" +
 	"\x12FindObjectsRequest\x12\x1b\n" +
 	"\tbuild_ids\x18\x01 \x03(\fR\bbuildIds\"H\n" +
@@ -3565,17 +4105,19 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xc8\x05\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xee\x06\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
 	"\aProfile\x12\x1a.unwindd.v1.ProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bEvaluate\x12\x1b.unwindd.v1.EvaluateRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
-	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12O\n" +
+	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12Q\n" +
+	"\x12SymbolizeQuestions\x12%.unwindd.v1.SymbolizeQuestionsRequest\x1a\x12.unwindd.v1.Report0\x01\x12O\n" +
 	"\x10SymbolizeProfile\x12#.unwindd.v1.SymbolizeProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12J\n" +
 	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12G\n" +
-	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12N\n" +
+	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12Q\n" +
+	"\fDeleteObject\x12\x1f.unwindd.v1.DeleteObjectRequest\x1a .unwindd.v1.DeleteObjectResponse\x12N\n" +
 	"\vFindObjects\x12\x1e.unwindd.v1.FindObjectsRequest\x1a\x1f.unwindd.v1.FindObjectsResponseB5Z3github.com/unwindd/unwindd/engine/service/servicepbb\x06proto3"
 
 var (
@@ -3590,104 +4132,122 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 	return file_unwindd_proto_rawDescData
 }
 
-var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_unwindd_proto_goTypes = []any{
-	(FileQuestion_Kind)(0),          // 0: unwindd.v1.FileQuestion.Kind
-	(MemoryAnswer_Kind)(0),          // 1: unwindd.v1.MemoryAnswer.Kind
-	(*StackOptions)(nil),            // 2: unwindd.v1.StackOptions
-	(*StackRequest)(nil),            // 3: unwindd.v1.StackRequest
-	(*WalkOptions)(nil),             // 4: unwindd.v1.WalkOptions
-	(*WalkRequest)(nil),             // 5: unwindd.v1.WalkRequest
-	(*WalkResponse)(nil),            // 6: unwindd.v1.WalkResponse
-	(*Question)(nil),                // 7: unwindd.v1.Question
-	(*MemoryQuestion)(nil),          // 8: unwindd.v1.MemoryQuestion
-	(*MappingQuestion)(nil),         // 9: unwindd.v1.MappingQuestion
-	(*DebugQuestion)(nil),           // 10: unwindd.v1.DebugQuestion
-	(*FileQuestion)(nil),            // 11: unwindd.v1.FileQuestion
-	(*Answer)(nil),                  // 12: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),            // 13: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),           // 14: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),           // 15: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),             // 16: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),               // 17: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),              // 18: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),          // 19: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),          // 20: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),         // 21: unwindd.v1.SnapshotOptions
-	(*CompareOptions)(nil),          // 22: unwindd.v1.CompareOptions
-	(*SnapshotRequest)(nil),         // 23: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),         // 24: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),         // 25: unwindd.v1.EvaluateRequest
-	(*Report)(nil),                  // 26: unwindd.v1.Report
-	(*ReportEnd)(nil),               // 27: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),        // 28: unwindd.v1.SymbolizeRequest
-	(*SymbolizeProfileOptions)(nil), // 29: unwindd.v1.SymbolizeProfileOptions
-	(*SymbolizeProfileRequest)(nil), // 30: unwindd.v1.SymbolizeProfileRequest
-	(*SymbolizeResponse)(nil),       // 31: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),       // 32: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),         // 33: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),        // 34: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),       // 35: unwindd.v1.PutObjectResponse
-	(*ArchitecturesRequest)(nil),    // 36: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),      // 37: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),     // 38: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),             // 39: unwindd.v1.ObjectFiles
+	(FileQuestion_Kind)(0),               // 0: unwindd.v1.FileQuestion.Kind
+	(MemoryAnswer_Kind)(0),               // 1: unwindd.v1.MemoryAnswer.Kind
+	(SymbolQuestionOptions_Style)(0),     // 2: unwindd.v1.SymbolQuestionOptions.Style
+	(SymbolQuestionOptions_Functions)(0), // 3: unwindd.v1.SymbolQuestionOptions.Functions
+	(*StackOptions)(nil),                 // 4: unwindd.v1.StackOptions
+	(*StackRequest)(nil),                 // 5: unwindd.v1.StackRequest
+	(*WalkOptions)(nil),                  // 6: unwindd.v1.WalkOptions
+	(*WalkRequest)(nil),                  // 7: unwindd.v1.WalkRequest
+	(*WalkResponse)(nil),                 // 8: unwindd.v1.WalkResponse
+	(*Question)(nil),                     // 9: unwindd.v1.Question
+	(*MemoryQuestion)(nil),               // 10: unwindd.v1.MemoryQuestion
+	(*MappingQuestion)(nil),              // 11: unwindd.v1.MappingQuestion
+	(*DebugQuestion)(nil),                // 12: unwindd.v1.DebugQuestion
+	(*FileQuestion)(nil),                 // 13: unwindd.v1.FileQuestion
+	(*FileExtent)(nil),                   // 14: unwindd.v1.FileExtent
+	(*Answer)(nil),                       // 15: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),                 // 16: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),                // 17: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),                // 18: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),                  // 19: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),                    // 20: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),                   // 21: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),               // 22: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),               // 23: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),              // 24: unwindd.v1.SnapshotOptions
+	(*CompareOptions)(nil),               // 25: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),              // 26: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),              // 27: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),              // 28: unwindd.v1.EvaluateRequest
+	(*Report)(nil),                       // 29: unwindd.v1.Report
+	(*ReportEnd)(nil),                    // 30: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),             // 31: unwindd.v1.SymbolizeRequest
+	(*SymbolQuestionOptions)(nil),        // 32: unwindd.v1.SymbolQuestionOptions
+	(*SymbolizeQuestionsRequest)(nil),    // 33: unwindd.v1.SymbolizeQuestionsRequest
+	(*SymbolizeProfileOptions)(nil),      // 34: unwindd.v1.SymbolizeProfileOptions
+	(*SymbolizeProfileRequest)(nil),      // 35: unwindd.v1.SymbolizeProfileRequest
+	(*SymbolizeResponse)(nil),            // 36: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),            // 37: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),              // 38: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),             // 39: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),            // 40: unwindd.v1.PutObjectResponse
+	(*DeleteObjectRequest)(nil),          // 41: unwindd.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),         // 42: unwindd.v1.DeleteObjectResponse
+	(*ArchitecturesRequest)(nil),         // 43: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),           // 44: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),          // 45: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),                  // 46: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
-	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
-	2,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
-	4,  // 2: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
-	12, // 3: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
-	7,  // 4: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	27, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
-	8,  // 6: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
-	9,  // 7: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
-	10, // 8: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
-	11, // 9: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
-	0,  // 10: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
-	13, // 11: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
-	14, // 12: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
-	16, // 13: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
-	18, // 14: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
-	1,  // 15: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
-	15, // 16: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
-	15, // 17: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
-	15, // 18: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
-	17, // 19: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
-	19, // 20: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
-	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	24, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	27, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	29, // 24: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
-	32, // 25: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	33, // 26: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	39, // 27: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 28: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 29: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	20, // 30: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	23, // 31: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	25, // 32: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	28, // 33: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	30, // 34: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
-	34, // 35: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	36, // 36: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	37, // 37: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	26, // 38: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 39: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	26, // 40: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	26, // 41: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	26, // 42: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	31, // 43: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	26, // 44: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	35, // 45: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	26, // 46: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	38, // 47: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	38, // [38:48] is the sub-list for method output_type
-	28, // [28:38] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	4,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
+	4,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
+	24, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
+	25, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
+	6,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
+	15, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
+	9,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
+	30, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	10, // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
+	11, // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
+	12, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
+	13, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
+	0,  // 12: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
+	14, // 13: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
+	16, // 14: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
+	17, // 15: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
+	19, // 16: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
+	21, // 17: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
+	1,  // 18: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
+	18, // 19: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
+	18, // 20: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
+	18, // 21: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
+	20, // 22: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
+	14, // 23: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
+	22, // 24: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
+	24, // 25: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
+	27, // 26: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	30, // 27: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	2,  // 28: unwindd.v1.SymbolQuestionOptions.style:type_name -> unwindd.v1.SymbolQuestionOptions.Style
+	3,  // 29: unwindd.v1.SymbolQuestionOptions.functions:type_name -> unwindd.v1.SymbolQuestionOptions.Functions
+	32, // 30: unwindd.v1.SymbolizeQuestionsRequest.options:type_name -> unwindd.v1.SymbolQuestionOptions
+	34, // 31: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	37, // 32: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	38, // 33: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	46, // 34: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	5,  // 35: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	7,  // 36: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	23, // 37: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	26, // 38: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	28, // 39: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	31, // 40: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	33, // 41: unwindd.v1.Unwindd.SymbolizeQuestions:input_type -> unwindd.v1.SymbolizeQuestionsRequest
+	35, // 42: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	39, // 43: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	43, // 44: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	41, // 45: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
+	44, // 46: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	29, // 47: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	8,  // 48: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	29, // 49: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	29, // 50: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	29, // 51: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	36, // 52: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	29, // 53: unwindd.v1.Unwindd.SymbolizeQuestions:output_type -> unwindd.v1.Report
+	29, // 54: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	40, // 55: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	29, // 56: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	42, // 57: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
+	45, // 58: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	47, // [47:59] is the sub-list for method output_type
+	35, // [35:47] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -3717,35 +4277,36 @@ func file_unwindd_proto_init() {
 		(*Question_File)(nil),
 	}
 	file_unwindd_proto_msgTypes[6].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[10].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[11].OneofWrappers = []any{
 		(*Answer_Failure)(nil),
 		(*Answer_Memory)(nil),
 		(*Answer_Mapping)(nil),
 		(*Answer_Debug)(nil),
 		(*Answer_File)(nil),
 	}
-	file_unwindd_proto_msgTypes[18].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[13].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[19].OneofWrappers = []any{
 		(*ProfileRequest_Options)(nil),
 		(*ProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{
 		(*SnapshotRequest_Options)(nil),
 		(*SnapshotRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{}
-	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
 		(*EvaluateRequest_Options)(nil),
 		(*EvaluateRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[24].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[25].OneofWrappers = []any{
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[28].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[31].OneofWrappers = []any{
 		(*SymbolizeProfileRequest_Options)(nil),
 		(*SymbolizeProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[32].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[35].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -3754,8 +4315,8 @@ func file_unwindd_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   38,
+			NumEnums:      4,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

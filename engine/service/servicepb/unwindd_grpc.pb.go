@@ -35,16 +35,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Unwindd_Stack_FullMethodName            = "/unwindd.v1.Unwindd/Stack"
-	Unwindd_Walk_FullMethodName             = "/unwindd.v1.Unwindd/Walk"
-	Unwindd_Profile_FullMethodName          = "/unwindd.v1.Unwindd/Profile"
-	Unwindd_Snapshot_FullMethodName         = "/unwindd.v1.Unwindd/Snapshot"
-	Unwindd_Evaluate_FullMethodName         = "/unwindd.v1.Unwindd/Evaluate"
-	Unwindd_Symbolize_FullMethodName        = "/unwindd.v1.Unwindd/Symbolize"
-	Unwindd_SymbolizeProfile_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeProfile"
-	Unwindd_PutObject_FullMethodName        = "/unwindd.v1.Unwindd/PutObject"
-	Unwindd_Architectures_FullMethodName    = "/unwindd.v1.Unwindd/Architectures"
-	Unwindd_FindObjects_FullMethodName      = "/unwindd.v1.Unwindd/FindObjects"
+	Unwindd_Stack_FullMethodName              = "/unwindd.v1.Unwindd/Stack"
+	Unwindd_Walk_FullMethodName               = "/unwindd.v1.Unwindd/Walk"
+	Unwindd_Profile_FullMethodName            = "/unwindd.v1.Unwindd/Profile"
+	Unwindd_Snapshot_FullMethodName           = "/unwindd.v1.Unwindd/Snapshot"
+	Unwindd_Evaluate_FullMethodName           = "/unwindd.v1.Unwindd/Evaluate"
+	Unwindd_Symbolize_FullMethodName          = "/unwindd.v1.Unwindd/Symbolize"
+	Unwindd_SymbolizeQuestions_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeQuestions"
+	Unwindd_SymbolizeProfile_FullMethodName   = "/unwindd.v1.Unwindd/SymbolizeProfile"
+	Unwindd_PutObject_FullMethodName          = "/unwindd.v1.Unwindd/PutObject"
+	Unwindd_Architectures_FullMethodName      = "/unwindd.v1.Unwindd/Architectures"
+	Unwindd_DeleteObject_FullMethodName       = "/unwindd.v1.Unwindd/DeleteObject"
+	Unwindd_FindObjects_FullMethodName        = "/unwindd.v1.Unwindd/FindObjects"
 )
 
 // UnwinddClient is the client API for Unwindd service.
@@ -55,9 +57,9 @@ const (
 type UnwinddClient interface {
 	// Stack writes the stacks of a core, a minidump or a snapshot.
 	Stack(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StackRequest, Report], error)
-	// Walk writes the stacks of a target that stays with the caller, who sends its head and
-	// then answers questions about it: of memory, of mappings, and of files that are not kept
-	// here. The report comes between the questions.
+	// Walk writes the stacks of a target that stays with the caller, its snapshot, or a part of a
+	// comparison. The caller sends the target's head, and then answers questions about it: of memory,
+	// of mappings, and of files that are not kept here. The report comes between the questions.
 	Walk(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WalkRequest, WalkResponse], error)
 	// Profile writes the profile of a recording of perf.
 	Profile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProfileRequest, Report], error)
@@ -70,15 +72,23 @@ type UnwinddClient interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse], error)
+	// SymbolizeQuestions answers questions about a file that is kept or found by its build ID. The report is
+	// a sequence of CBOR (RFC 8742), an answer for each, as Go's package engine/symbolize has it: all from which
+	// the caller writes in the manner of llvm-symbolizer or addr2line.
+	SymbolizeQuestions(ctx context.Context, in *SymbolizeQuestionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error)
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error)
-	// PutObject keeps a file of code or debug information, for whoever asks about its build
-	// ID. It is refused where the file has another one. What is there already is kept.
+	// PutObject keeps a file of code or debug information: for its caller, in the place of an
+	// earlier one, and for whoever asks about its build ID and has put none. It is refused where the
+	// file has another one.
 	PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error)
 	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
 	// caller of Walk who has not got a plugin reads registers by them.
 	Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error)
+	// DeleteObject removes what the caller has put of a build ID; for the server's own user, what
+	// anybody has.
+	DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error)
 	// FindObjects says which files are kept.
 	FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error)
 }
@@ -169,9 +179,28 @@ func (c *unwinddClient) Symbolize(ctx context.Context, opts ...grpc.CallOption) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeClient = grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse]
 
+func (c *unwinddClient) SymbolizeQuestions(ctx context.Context, in *SymbolizeQuestionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_SymbolizeQuestions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SymbolizeQuestionsRequest, Report]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeQuestionsClient = grpc.ServerStreamingClient[Report]
+
 func (c *unwinddClient) SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_SymbolizeProfile_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_SymbolizeProfile_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +213,7 @@ type Unwindd_SymbolizeProfileClient = grpc.BidiStreamingClient[SymbolizeProfileR
 
 func (c *unwinddClient) PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_PutObject_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[8], Unwindd_PutObject_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +226,7 @@ type Unwindd_PutObjectClient = grpc.ClientStreamingClient[PutObjectRequest, PutO
 
 func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[8], Unwindd_Architectures_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[9], Unwindd_Architectures_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +242,16 @@ func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequ
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_ArchitecturesClient = grpc.ServerStreamingClient[Report]
+
+func (c *unwinddClient) DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteObjectResponse)
+	err := c.cc.Invoke(ctx, Unwindd_DeleteObject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 func (c *unwinddClient) FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -232,9 +271,9 @@ func (c *unwinddClient) FindObjects(ctx context.Context, in *FindObjectsRequest,
 type UnwinddServer interface {
 	// Stack writes the stacks of a core, a minidump or a snapshot.
 	Stack(grpc.BidiStreamingServer[StackRequest, Report]) error
-	// Walk writes the stacks of a target that stays with the caller, who sends its head and
-	// then answers questions about it: of memory, of mappings, and of files that are not kept
-	// here. The report comes between the questions.
+	// Walk writes the stacks of a target that stays with the caller, its snapshot, or a part of a
+	// comparison. The caller sends the target's head, and then answers questions about it: of memory,
+	// of mappings, and of files that are not kept here. The report comes between the questions.
 	Walk(grpc.BidiStreamingServer[WalkRequest, WalkResponse]) error
 	// Profile writes the profile of a recording of perf.
 	Profile(grpc.BidiStreamingServer[ProfileRequest, Report]) error
@@ -247,15 +286,23 @@ type UnwinddServer interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error
+	// SymbolizeQuestions answers questions about a file that is kept or found by its build ID. The report is
+	// a sequence of CBOR (RFC 8742), an answer for each, as Go's package engine/symbolize has it: all from which
+	// the caller writes in the manner of llvm-symbolizer or addr2line.
+	SymbolizeQuestions(*SymbolizeQuestionsRequest, grpc.ServerStreamingServer[Report]) error
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error
-	// PutObject keeps a file of code or debug information, for whoever asks about its build
-	// ID. It is refused where the file has another one. What is there already is kept.
+	// PutObject keeps a file of code or debug information: for its caller, in the place of an
+	// earlier one, and for whoever asks about its build ID and has put none. It is refused where the
+	// file has another one.
 	PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error
 	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
 	// caller of Walk who has not got a plugin reads registers by them.
 	Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error
+	// DeleteObject removes what the caller has put of a build ID; for the server's own user, what
+	// anybody has.
+	DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error)
 	// FindObjects says which files are kept.
 	FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error)
 	mustEmbedUnimplementedUnwinddServer()
@@ -286,6 +333,9 @@ func (UnimplementedUnwinddServer) Evaluate(grpc.BidiStreamingServer[EvaluateRequ
 func (UnimplementedUnwinddServer) Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Symbolize not implemented")
 }
+func (UnimplementedUnwinddServer) SymbolizeQuestions(*SymbolizeQuestionsRequest, grpc.ServerStreamingServer[Report]) error {
+	return status.Error(codes.Unimplemented, "method SymbolizeQuestions not implemented")
+}
 func (UnimplementedUnwinddServer) SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error {
 	return status.Error(codes.Unimplemented, "method SymbolizeProfile not implemented")
 }
@@ -294,6 +344,9 @@ func (UnimplementedUnwinddServer) PutObject(grpc.ClientStreamingServer[PutObject
 }
 func (UnimplementedUnwinddServer) Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error {
 	return status.Error(codes.Unimplemented, "method Architectures not implemented")
+}
+func (UnimplementedUnwinddServer) DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteObject not implemented")
 }
 func (UnimplementedUnwinddServer) FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindObjects not implemented")
@@ -361,6 +414,17 @@ func _Unwindd_Symbolize_Handler(srv interface{}, stream grpc.ServerStream) error
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeServer = grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]
 
+func _Unwindd_SymbolizeQuestions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SymbolizeQuestionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(UnwinddServer).SymbolizeQuestions(m, &grpc.GenericServerStream[SymbolizeQuestionsRequest, Report]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeQuestionsServer = grpc.ServerStreamingServer[Report]
+
 func _Unwindd_SymbolizeProfile_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(UnwinddServer).SymbolizeProfile(&grpc.GenericServerStream[SymbolizeProfileRequest, Report]{ServerStream: stream})
 }
@@ -385,6 +449,24 @@ func _Unwindd_Architectures_Handler(srv interface{}, stream grpc.ServerStream) e
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_ArchitecturesServer = grpc.ServerStreamingServer[Report]
+
+func _Unwindd_DeleteObject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteObjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UnwinddServer).DeleteObject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Unwindd_DeleteObject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UnwinddServer).DeleteObject(ctx, req.(*DeleteObjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 func _Unwindd_FindObjects_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindObjectsRequest)
@@ -411,6 +493,10 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "unwindd.v1.Unwindd",
 	HandlerType: (*UnwinddServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "DeleteObject",
+			Handler:    _Unwindd_DeleteObject_Handler,
+		},
 		{
 			MethodName: "FindObjects",
 			Handler:    _Unwindd_FindObjects_Handler,
@@ -452,6 +538,11 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Unwindd_Symbolize_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "SymbolizeQuestions",
+			Handler:       _Unwindd_SymbolizeQuestions_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "SymbolizeProfile",

@@ -10,7 +10,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/escape"
 	"github.com/unwindd/unwindd/internal/version"
 )
 
@@ -138,17 +138,15 @@ const maxMessageText = 4 << 10
 
 // result makes the result of a call.
 func (a *answer) result() (*mcp.CallToolResult, error) {
-	var value bytes.Buffer
-	e := json.NewEncoder(&value)
-	e.SetEscapeHTML(false) // names have < and >
-	if err := e.Encode(a.value); err != nil {
+	value, err := escape.AppendJSON(nil, a.value, "")
+	if err != nil {
 		return nil, err
 	}
 	text := a.text
 	if text == "" {
-		text = strings.TrimSuffix(value.String(), "\n")
+		text = strings.TrimSuffix(string(value), "\n")
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(value.Bytes())}, nil
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(value)}, nil
 }
 
 // call answers a call within the server's time. What does not end by then goes on until it

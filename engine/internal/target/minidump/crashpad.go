@@ -93,7 +93,7 @@ func (d *Dump) simple(s *Stream, l location) []Annotation {
 	for i := range e.count {
 		r := e.entry(i)
 		list = append(list, Annotation{
-			Name: d.text(s, uint64(r.u32(0)), false, "the name of annotation", i),
+			Name: d.name(s, uint64(r.u32(0)), false, "the name of annotation", i),
 			Type: AnnotationText,
 			Text: d.text(s, uint64(r.u32(4)), false, "annotation", i),
 		})
@@ -121,7 +121,7 @@ func (d *Dump) moduleAnnotations(s *Stream, l location) *ModuleAnnotations {
 
 // annotation reads a MinidumpAnnotation. Its value is a length and bytes for every type.
 func (d *Dump) annotation(s *Stream, r record, index int) Annotation {
-	a := Annotation{Name: d.text(s, uint64(r.u32(0)), false, "the name of annotation", index), Type: r.u16(4)}
+	a := Annotation{Name: d.name(s, uint64(r.u32(0)), false, "the name of annotation", index), Type: r.u16(4)}
 	offset := uint64(r.u32(8))
 	if a.Type == AnnotationText {
 		a.Text = d.text(s, offset, false, "annotation", index)

@@ -34,8 +34,8 @@ func (d *Dump) readHandles(s *Stream) {
 		r := e.entry(i)
 		h := Handle{
 			Handle: r.u64(0), Attributes: r.u32(16), GrantedAccess: r.u32(20), HandleCount: r.u32(24), PointerCount: r.u32(28),
-			Type:   d.text(s, uint64(r.u32(8)), true, "the type of handle", i),
-			Object: d.text(s, uint64(r.u32(12)), true, "the name of handle", i),
+			Type:   d.name(s, uint64(r.u32(8)), true, "the type of handle", i),
+			Object: d.name(s, uint64(r.u32(12)), true, "the name of handle", i),
 		}
 		if e.size >= handle2Size {
 			h.Infos = d.handleInfos(s, uint64(r.u32(32)), i)

@@ -264,3 +264,40 @@ func FuzzDump(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesThatRecordsShareCostAsMuchAsTheFile: any number of modules and threads can name one string.
+func TestNamesThatRecordsShareCostAsMuchAsTheFile(t *testing.T) {
+	const n = 2000
+	b := minidumptest.New(binary.LittleEndian)
+	long, name := b.Text(strings.Repeat("é/", 10_000)), b.Text(strings.Repeat("n", 4000))
+	modules := make([]any, 0, n)
+	for i := range uint64(n) {
+		at := name
+		if i == 0 {
+			at = long
+		}
+		modules = append(modules, b.Pack(0x400000+i*0x1000, uint32(0x1000), uint32(0), uint32(0), at, make([]byte, 84)))
+	}
+	b.Stream(uint32(StreamModuleList), append([]any{uint32(n)}, modules...)...)
+	file := b.Bytes()
+	d, err := Read("shared.dmp", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := 0
+	for i := range d.Modules {
+		all += len(d.Modules[i].Name)
+	}
+	if len(d.Modules) != n || all > len(file) || all < len(file)/2 {
+		t.Errorf("%d modules have names of %d bytes, of a file of %d", len(d.Modules), all, len(file))
+	}
+	if first := d.Modules[0].Name; len(first) != maxName-1 || !strings.HasSuffix(first, "é") && !strings.HasSuffix(first, "/") {
+		t.Errorf("a name is cut to %d bytes, at %q", len(first), first[len(first)-4:])
+	}
+	problems := strings.Join(d.Problems(), "\n")
+	for _, want := range []string{"module 0: the string at 0x20 has 30000 bytes as a name, 4096 are kept", "it has no name here: names that share strings have more bytes than the file"} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("no problem %q", want)
+		}
+	}
+}

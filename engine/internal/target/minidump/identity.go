@@ -90,8 +90,9 @@ func (d *Dump) fillIdentity(id *Identity, r record, key textKey) {
 		id.File = t
 		return
 	}
-	if d.textSize += len(r.b) - name; d.textSize <= maxAllText {
-		id.File = narrow(r.b[name:])
+	text := r.b[name:min(len(r.b), name+maxName)]
+	if d.textSize += len(text); d.textSize <= maxAllText {
+		id.File = narrow(text)
 		d.texts[key] = id.File
 	}
 }

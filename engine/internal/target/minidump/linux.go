@@ -201,7 +201,7 @@ func (d *Dump) readDSODebug(s *Stream) {
 	for i := range e.count {
 		l := e.entry(i)
 		g.Libraries = append(g.Libraries, LinkMap{
-			Bias: l.word(0, word), Dynamic: l.word(layout.dynamic, word), Name: d.text(s, uint64(l.u32(word)), true, "library", i),
+			Bias: l.word(0, word), Dynamic: l.word(layout.dynamic, word), Name: d.name(s, uint64(l.u32(word)), true, "library", i),
 		})
 	}
 }

@@ -62,6 +62,7 @@ type Dump struct {
 	problems problems.List[string]
 	texts    map[textKey]string
 	textSize int
+	nameSize int
 	memory   []block // disjoint, by address
 	added    []block // in the order of the streams
 

@@ -60,7 +60,7 @@ func (d *Dump) readModules(s *Stream) {
 		r := e.entry(i)
 		m := Module{
 			Base: r.u64(0), Size: r.u32(8), Checksum: r.u32(12), Timestamp: r.u32(16),
-			Name: d.text(s, uint64(r.u32(20)), true, "module", i), Version: r.fileVersion(24),
+			Name: d.name(s, uint64(r.u32(20)), true, "module", i), Version: r.fileVersion(24),
 		}
 		if l := r.location(76); l.size > 0 {
 			m.Identity = d.identity(s, l, i)
@@ -103,7 +103,7 @@ func (d *Dump) readUnloadedModules(s *Stream) {
 		r := e.entry(i)
 		d.UnloadedModules = append(d.UnloadedModules, UnloadedModule{
 			Base: r.u64(0), Size: r.u32(8), Checksum: r.u32(12), Timestamp: r.u32(16),
-			Name: d.text(s, uint64(r.u32(20)), true, "unloaded module", i),
+			Name: d.name(s, uint64(r.u32(20)), true, "unloaded module", i),
 		})
 	}
 }

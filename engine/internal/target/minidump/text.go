@@ -9,10 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of text, in bytes of the file: of one string, and of all of them.
+// Bounds of text, in bytes of the file: of one string, and of all of them. maxName bounds the name of a module, a
+// thread and the like, in bytes of UTF-8: as many records as a file has room for may share one string, each
+// makes texts of it, and no path of Linux is longer.
 const (
 	maxText    = 1 << 20
 	maxAllText = 32 << 20
+	maxName    = 4096
 )
 
 // textKey is the offset of a string, and its encoding.
@@ -38,6 +41,26 @@ func (d *Dump) text(s *Stream, offset uint64, wide bool, what string, index int)
 		t = record{b, d.Order}.wide()
 	}
 	d.texts[key] = t
+	return t
+}
+
+// name reads a string as text does, at most maxName bytes of it. Records that share strings get as many bytes of
+// names in all as the file has: each makes texts of its name.
+func (d *Dump) name(s *Stream, offset uint64, wide bool, what string, index int) string {
+	t := d.text(s, offset, wide, what, index)
+	if len(t) > maxName {
+		d.problem(s, 0, "%s %d: the string at %#x has %d bytes as a name, %d are kept", what, index, offset, len(t), maxName)
+		end := maxName
+		for end > 0 && !utf8.RuneStart(t[end]) {
+			end--
+		}
+		t = t[:end]
+	}
+	if d.nameSize+len(t) > len(d.data) {
+		d.problem(s, 0, "%s %d: it has no name here: names that share strings have more bytes than the file, %d", what, index, len(d.data))
+		return ""
+	}
+	d.nameSize += len(t)
 	return t
 }
 

@@ -63,7 +63,7 @@ func (d *Dump) readThreadNames(s *Stream) {
 	e := d.counted(s, threadNameSize, maxThreads)
 	for i := range e.count {
 		r := e.entry(i)
-		d.threadNames = append(d.threadNames, threadName{r.u32(0), d.text(s, r.u64(4), true, "thread name", i)})
+		d.threadNames = append(d.threadNames, threadName{r.u32(0), d.name(s, r.u64(4), true, "thread name", i)})
 	}
 }
 

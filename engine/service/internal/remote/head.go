@@ -42,6 +42,7 @@ type Head struct {
 type Module struct {
 	Path       string
 	BuildID    []byte
+	IsAssumed  bool // BuildID is of the file that was found
 	Symbols    trace.SymbolID
 	Version    string
 	Base, Size uint64
@@ -78,10 +79,10 @@ const (
 // MaxHead bounds the bytes of a head.
 const MaxHead = 1 << 30
 
-// HeadOf makes the head of a target.
-func HeadOf(t *engine.Target) *Head {
+// HeadOf makes the head of a target, with the labels of its process.
+func HeadOf(t *engine.Target, labels map[string]string) *Head {
 	info := t.Info()
-	info.Facts = withLabels(info.Facts, t.Labels(nil))
+	info.Facts = withLabels(info.Facts, labels)
 	h := &Head{Version: headVersion, Info: info, Packed: t.InputProblems()}
 	if s, ok := t.Process().State().(target.Sized); ok {
 		h.MemorySize = s.MemorySize()
@@ -92,7 +93,7 @@ func HeadOf(t *engine.Target) *Head {
 	}
 	for _, m := range t.Process().Loaded() {
 		out := Module{
-			Path: m.Path, BuildID: m.BuildID, Symbols: m.Symbols, Version: m.Version, Base: m.Base, Size: m.Size, Arch: m.Arch, Processor: m.Processor,
+			Path: m.Path, BuildID: m.BuildID, IsAssumed: m.IsAssumed, Symbols: m.Symbols, Version: m.Version, Base: m.Base, Size: m.Size, Arch: m.Arch, Processor: m.Processor,
 			File: m.File, Problem: m.Problem, Tried: m.Tried, Segments: m.Segments, HasSource: m.SourceModule != nil,
 		}
 		if m.Object != nil {
@@ -124,7 +125,7 @@ func withLabels(own *trace.Facts, labels map[string]string) *trace.Facts {
 // objectOf describes an object.
 func objectOf(o *object.Object) *Object {
 	return &Object{
-		Name: o.Name(), Size: uint64(len(o.Data())), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
+		Name: o.Name(), Size: o.FileSize(), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
 	}
 }
 

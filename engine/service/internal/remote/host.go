@@ -87,14 +87,23 @@ func (h *Host) question(q *pb.Question) (a *pb.Answer, path string, err error) {
 
 // file asks for a file, which is at path.
 func (h *Host) file(q *pb.FileQuestion) (path, name string, err error) {
+	path, a, err := h.fileParts(q)
+	if err == nil && len(a.GetThere()) > 0 {
+		err = fmt.Errorf("the machine of the target: a part of a file of module %d came, expected all of it", q.Module)
+	}
+	return path, string(a.GetName()), err
+}
+
+// fileParts asks for a file, or for parts of it, which are in their places in the file at path.
+func (h *Host) fileParts(q *pb.FileQuestion) (path string, about *pb.FileAnswer, err error) {
 	a, path, err := h.question(&pb.Question{About: &pb.Question_File{File: q}})
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	if path == "" {
-		return "", "", fmt.Errorf("the machine of the target: no file of module %d came", q.Module)
+		return "", nil, fmt.Errorf("the machine of the target: no file of module %d came", q.Module)
 	}
-	return path, string(a.GetFile().GetName()), nil
+	return path, a.GetFile(), nil
 }
 
 // contents asks for a file, and reads it.

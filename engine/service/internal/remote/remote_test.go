@@ -49,7 +49,7 @@ func open(t testing.TB, path string) *engine.Target {
 func TestHeadSaysAllThatTheTargetSays(t *testing.T) {
 	for _, path := range targets {
 		own := open(t, path)
-		b, err := HeadOf(own).Encode()
+		b, err := HeadOf(own, own.Labels(nil)).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestMemoryIsThatOfTheTarget(t *testing.T) {
 		k := NewResponder(own)
 		host := &Host{}
 		host.begin(asking(t, k), object.Finder{})
-		far := &Target{host: host, head: HeadOf(own), threads: own.Threads(), mappings: map[mappingKey]*pb.MappingAnswer{}}
+		far := &Target{host: host, head: HeadOf(own, own.Labels(nil)), threads: own.Threads(), mappings: map[mappingKey]*pb.MappingAnswer{}}
 		far.memory.ask = host.question
 		var places []uint64
 		for _, m := range own.Process().Modules() {
@@ -276,7 +276,7 @@ func TestResponderGivesNothingElse(t *testing.T) {
 // FuzzHead reads heads, and writes again what it took.
 func FuzzHead(f *testing.F) {
 	for _, path := range targets {
-		b, err := HeadOf(open(f, path)).Encode()
+		b, err := HeadOf(open(f, path), nil).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -62,29 +62,63 @@ func (k *Responder) Answer(q *pb.Question, send func(*pb.Answer) error) error {
 	case *pb.Question_File:
 		name, data, err := k.file(about.File)
 		if err == nil {
-			return sendFile(q.GetNumber(), name, data, send)
+			return sendFile(q.GetNumber(), &sentFile{name, data, k.extents(about.File)}, send)
 		}
 		return answer(func(*pb.Answer) error { return err })
 	}
 	return answer(func(*pb.Answer) error { return errors.New("a question that this release does not know") })
 }
 
-// sendFile sends a file in parts.
-func sendFile(number uint64, name string, data []byte, send func(*pb.Answer) error) error {
-	for {
-		n := min(len(data), filePart)
-		part := &pb.FileAnswer{Ended: n == len(data), Name: []byte(name)}
-		// A file that was truncated meanwhile cannot be read any more.
-		err := object.Guard(func() error { part.Data = slices.Clone(data[:n]); return nil })
-		a := &pb.Answer{Number: number, About: &pb.Answer_File{File: part}}
-		if err != nil {
-			a.About = &pb.Answer_Failure{Failure: strings.ToValidUTF8(err.Error(), "?")}
-		}
-		if sendErr := send(a); sendErr != nil || err != nil || part.Ended {
-			return sendErr
-		}
-		data = data[n:]
+// sentFile is a file that is sent.
+type sentFile struct {
+	name    string
+	data    []byte
+	extents []object.Extent // that are sent; nil: all of it is
+}
+
+// maxExtents bounds the parts of a file that a question asks for.
+const maxExtents = 1 << 10
+
+// extents are the parts of a file that a question asks for; nil: all of it.
+func (k *Responder) extents(q *pb.FileQuestion) (list []object.Extent) {
+	if q.GetOutline() && q.GetKind() == pb.FileQuestion_OBJECT {
+		return k.modules[q.GetModule()].Object.Outline()
 	}
+	if len(q.GetExtents()) > maxExtents {
+		return nil
+	}
+	for _, e := range q.GetExtents() {
+		list = append(list, object.Extent{Offset: e.GetOffset(), Size: e.GetSize()})
+	}
+	return list
+}
+
+// sendFile sends a file in parts.
+func sendFile(number uint64, f *sentFile, send func(*pb.Answer) error) error {
+	parts := f.extents
+	isPlaced := parts != nil
+	if !isPlaced {
+		parts = []object.Extent{{Size: uint64(len(f.data))}}
+	}
+	for i, e := range parts {
+		offset := min(e.Offset, uint64(len(f.data)))
+		data := f.data[offset:][:min(e.Size, uint64(len(f.data))-offset)]
+		for isFirst := true; isFirst || len(data) > 0; isFirst = false {
+			n := min(len(data), filePart)
+			part := &pb.FileAnswer{Ended: n == len(data) && i == len(parts)-1, Name: []byte(f.name), Placed: isPlaced, Offset: offset}
+			// A file that was truncated meanwhile cannot be read any more.
+			err := object.Guard(func() error { part.Data = slices.Clone(data[:n]); return nil })
+			a := &pb.Answer{Number: number, About: &pb.Answer_File{File: part}}
+			if err != nil {
+				a.About = &pb.Answer_Failure{Failure: strings.ToValidUTF8(err.Error(), "?")}
+			}
+			if sendErr := send(a); sendErr != nil || err != nil {
+				return sendErr
+			}
+			data, offset = data[n:], offset+uint64(n) //nolint:gosec // positive
+		}
+	}
+	return nil
 }
 
 // maxRead bounds the bytes of memory of an answer.
@@ -155,6 +189,10 @@ func errorOf(err error) (pb.MemoryAnswer_Kind, []byte) {
 func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	out := &pb.MappingAnswer{}
 	a.About = &pb.Answer_Mapping{Mapping: out}
+	if q.GetFile() {
+		k.fromFile(q.GetAddress(), out)
+		return
+	}
 	if !q.GetAround() {
 		out.Mapped, out.Executable = k.target.Process().State().Mapped(q.GetAddress())
 		return
@@ -162,6 +200,23 @@ func (k *Responder) mapping(q *pb.MappingQuestion, a *pb.Answer) {
 	if m, ok := k.target.Process().State().(target.Mapper); ok {
 		below, containing, above := m.Around(q.GetAddress())
 		out.Below, out.At, out.Above = messageOf(below), messageOf(containing), messageOf(above)
+	}
+}
+
+// fromFile tells which module's file has the memory at an address.
+func (k *Responder) fromFile(address uint64, out *pb.MappingAnswer) {
+	f, ok := k.target.Process().State().(target.FileMemory)
+	if !ok {
+		out.FromFile = max(-address, 1)
+		return
+	}
+	m, n := f.FromFile(address)
+	out.FromFile = n
+	if m == nil {
+		return
+	}
+	if i := slices.IndexFunc(k.modules, func(l *code.Module) bool { return l.Module == m }); i >= 0 {
+		out.Module = new(uint32(i)) //nolint:gosec // an index
 	}
 }
 
@@ -206,7 +261,7 @@ func (k *Responder) findDebug(index uint32, a *pb.Answer) error {
 		out.Tried = append(out.Tried, &pb.TriedFile{Path: []byte(t.Path), Reason: []byte(t.Reason), Kind: uint32(t.Kind)}) //nolint:gosec // a kind
 	}
 	if o := found.Object; o != nil {
-		out.Found, out.BuildId, out.Size = true, slices.Clone(o.BuildID()), uint64(len(o.Data()))
+		out.Found, out.BuildId, out.Size = true, slices.Clone(o.BuildID()), o.FileSize()
 	}
 	a.About = &pb.Answer_Debug{Debug: out}
 	return nil

@@ -5,6 +5,8 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,8 +18,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Target is a target of another machine. It implements target.ScopedMemory, target.Mapper
-// and target.Sized, and has the Finder that engine.Attach asks for.
+// Target is a target of another machine. It implements target.ScopedMemory, target.Mapper,
+// target.FileMemory and target.Sized, and has the Finder that engine.Attach asks for.
 type Target struct {
 	host    *Host
 	head    *Head
@@ -30,6 +32,7 @@ type Target struct {
 
 	mu       sync.Mutex
 	mappings map[mappingKey]*pb.MappingAnswer
+	fromFile []fileRange // by start, without overlap
 }
 
 type mappingKey struct {
@@ -37,9 +40,16 @@ type mappingKey struct {
 	isAround bool
 }
 
+// fileRange is a range of memory that a module's file has, or that none has.
+type fileRange struct {
+	start, size uint64
+	module      *target.Module // nil: no file
+}
+
 var (
 	_ target.ScopedMemory = (*Target)(nil)
 	_ target.Mapper       = (*Target)(nil)
+	_ target.FileMemory   = (*Target)(nil)
 	_ target.Sized        = (*Target)(nil)
 )
 
@@ -66,6 +76,7 @@ func (h *Host) Open(head *Head, ask Ask, finder object.Finder) (*Target, error) 
 				ID:        i,
 				Path:      m.Path,
 				BuildID:   m.BuildID,
+				IsAssumed: m.IsAssumed,
 				Symbols:   m.Symbols,
 				Version:   m.Version,
 				Base:      m.Base,
@@ -131,12 +142,7 @@ func (t *Target) openObject(index uint32, described *Object) (o *object.Object, 
 		formats = nil
 	}
 	if described.InFile {
-		path, _, err := t.host.file(q)
-		if err != nil {
-			return nil, err
-		}
-		o, err = t.finder.Store.OpenAs(path, described.Name, formats)
-		if err != nil {
+		if o, err = t.openFile(q, described.Name, formats); err != nil {
 			return nil, err
 		}
 	} else {
@@ -153,6 +159,35 @@ func (t *Target) openObject(index uint32, described *Object) (o *object.Object, 
 		_ = o.Close()
 		return nil, fmt.Errorf("its code object has build ID %x, expected %x", id, described.BuildID)
 	}
+	return o, nil
+}
+
+// openFile opens the file of a module. Its outline comes at once, and the rest when it is needed.
+func (t *Target) openFile(q *pb.FileQuestion, name string, formats object.Formats) (*object.Object, error) {
+	first := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId, Outline: true}
+	path, came, err := t.host.fileParts(first)
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.finder.Store.OpenAs(path, name, formats)
+	if err != nil || len(came.GetThere()) == 0 {
+		return o, err
+	}
+	var there []object.Extent
+	for _, e := range came.GetThere() {
+		there = append(there, object.Extent{Offset: e.GetOffset(), Size: e.GetSize()})
+	}
+	o.SetRest(there, func(list []object.Extent, isRest bool) error {
+		more := &pb.FileQuestion{Kind: q.Kind, Module: q.Module, Size: q.Size, BuildId: q.BuildId}
+		for _, e := range list {
+			more.Extents = append(more.Extents, &pb.FileExtent{Offset: e.Offset, Size: e.Size})
+		}
+		now, came, err := t.host.fileParts(more)
+		if err == nil && (now != path || isRest && len(came.GetThere()) > 0) {
+			err = fmt.Errorf("the machine of the target: not all of %s came that was missing", name)
+		}
+		return err
+	})
 	return o, nil
 }
 
@@ -281,6 +316,46 @@ func (t *Target) mapping(key mappingKey) *pb.MappingAnswer {
 	}
 	t.mappings[key] = a.GetMapping()
 	return a.GetMapping()
+}
+
+// FromFile implements target.FileMemory: it tells what the machine of the target reads from files.
+func (t *Target) FromFile(address uint64) (m *target.Module, n uint64) {
+	t.mu.Lock()
+	i := sort.Search(len(t.fromFile), func(i int) bool { return t.fromFile[i].start > address })
+	if i > 0 && address-t.fromFile[i-1].start < t.fromFile[i-1].size {
+		r := t.fromFile[i-1]
+		t.mu.Unlock()
+		return r.module, r.size - (address - r.start)
+	}
+	end := ^uint64(0)
+	if i < len(t.fromFile) {
+		end = t.fromFile[i].start
+	}
+	t.mu.Unlock()
+	a, _, err := t.host.question(&pb.Question{About: &pb.Question_Mapping{Mapping: &pb.MappingQuestion{Address: address, File: true}}})
+	if err != nil {
+		return nil, 1 // the host has recorded the error
+	}
+	r := fileRange{start: address, size: max(1, min(a.GetMapping().GetFromFile(), end-address))}
+	if index := a.GetMapping().Module; index != nil && uint64(*index) < uint64(len(t.modules)) {
+		r.module = t.modules[*index]
+	}
+	t.addFileRange(r)
+	return r.module, r.size
+}
+
+// addFileRange keeps a range, unless another goroutine has kept one that overlaps it.
+func (t *Target) addFileRange(r fileRange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.fromFile) >= maxMappings {
+		t.fromFile = nil
+	}
+	i := sort.Search(len(t.fromFile), func(i int) bool { return t.fromFile[i].start > r.start })
+	if i > 0 && r.start-t.fromFile[i-1].start < t.fromFile[i-1].size || i < len(t.fromFile) && t.fromFile[i].start-r.start < r.size {
+		return
+	}
+	t.fromFile = slices.Insert(t.fromFile, i, r)
 }
 
 func mappingOf(m *pb.MemoryMapping) *target.Mapping {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package daemon
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/processes"
 )
 
-// processes are the server and its descendants, the server first.
-func (s *server) processes() []int { return processes.Of(s.command.Process.Pid) }
+// Processes are the server and its descendants, the server first.
+func (s *Server) Processes() []int { return processes.Of(s.Command.Process.Pid) }
 
-// workers are the children of the server, and plugins their children.
-func (s *server) workers() (workers, plugins []int) {
-	for _, pid := range s.processes()[1:] {
-		if p, err := processes.StatOf(pid); err == nil && p.Parent == s.command.Process.Pid {
+// Workers are the children of the server, and plugins their children.
+func (s *Server) Workers() (workers, plugins []int) {
+	for _, pid := range s.Processes()[1:] {
+		if p, err := processes.StatOf(pid); err == nil && p.Parent == s.Command.Process.Pid {
 			workers = append(workers, pid)
 		} else if err == nil {
 			plugins = append(plugins, pid)
@@ -28,8 +28,8 @@ func (s *server) workers() (workers, plugins []int) {
 	return workers, plugins
 }
 
-// usage is the memory, descriptors and goroutines of a server and its descendants at a moment.
-type usage struct {
+// Usage is the memory, descriptors and goroutines of a server and its descendants at a moment.
+type Usage struct {
 	Goroutines          int // of the server
 	Descriptors         int // likewise
 	Processes           int
@@ -39,25 +39,33 @@ type usage struct {
 	Spool, Queue        float64
 }
 
-func (u *usage) String() string {
+func (u *Usage) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d processes, PSS %.1f MiB and %.1f MiB of workers and plugins, RSS %.1f MiB (without pages of files)",
-		u.Goroutines, u.Descriptors, u.Processes, mib(u.ServerPSS), mib(u.OtherPSS), mib(u.RSS))
+		u.Goroutines, u.Descriptors, u.Processes, MiB(u.ServerPSS), MiB(u.OtherPSS), MiB(u.RSS))
 }
 
-func mib(kib int64) float64 { return float64(kib) / 1024 }
+// MiB converts a number of KiB.
+func MiB(kib int64) float64 { return float64(kib) / 1024 }
 
-// usage asks the server and /proc.
-func (s *server) usage() (*usage, error) {
-	figures, err := s.metrics()
+// Usage asks the server and /proc.
+func (s *Server) Usage() (*Usage, error) {
+	figures, err := s.Metrics()
 	if err != nil {
 		return nil, err
 	}
-	u := &usage{
-		Goroutines: int(figures["go_goroutines"]), Spool: figures["unwindd_spool_bytes"], Queue: figures["unwindd_queue_length"],
+	u, err := s.Used()
+	if err == nil {
+		u.Goroutines, u.Spool, u.Queue = int(figures["go_goroutines"]), figures["unwindd_spool_bytes"], figures["unwindd_queue_length"]
 	}
-	own := s.command.Process.Pid
-	u.Descriptors = len(descriptors(own))
-	for _, pid := range s.processes() {
+	return u, err
+}
+
+// Used asks /proc alone: a server that is attacked may have no time.
+func (s *Server) Used() (*Usage, error) {
+	u := &Usage{}
+	own := s.Command.Process.Pid
+	u.Descriptors = len(Descriptors(own))
+	for _, pid := range s.Processes() {
 		// A process may end meanwhile.
 		p, err := processes.StatOf(pid)
 		if err != nil {
@@ -91,8 +99,8 @@ func field(text []byte, name string) (n int64) {
 	return n
 }
 
-// descriptors lists the files that a process has open.
-func descriptors(pid int) (list []string) {
+// Descriptors lists the files that a process has open.
+func Descriptors(pid int) (list []string) {
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
@@ -104,10 +112,10 @@ func descriptors(pid int) (list []string) {
 	return list
 }
 
-// nameless returns the files without a name that a process has open or mapped beneath a
+// Nameless returns the files without a name that a process has open or mapped beneath a
 // folder: uploads and unpacked files.
-func nameless(pid int, folder string) (list []string) {
-	for _, name := range descriptors(pid) {
+func Nameless(pid int, folder string) (list []string) {
+	for _, name := range Descriptors(pid) {
 		if strings.HasPrefix(name, folder) && strings.HasSuffix(name, "(deleted)") {
 			list = append(list, name)
 		}
