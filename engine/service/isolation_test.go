@@ -105,7 +105,9 @@ func TestAWorkerHasOneCaller(t *testing.T) {
 func TestIdleWorkersAreFew(t *testing.T) {
 	o := testOptions(t)
 	o.Workers = 1
-	const n, kept = 10, 8
+	const perPlace = 8
+	kept := perPlace * (o.Workers + spareWorkers)
+	n := kept + 2
 	callers(t, &o, n)
 	s := start(t, o)
 	for i := range n {
