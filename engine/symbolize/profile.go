@@ -74,7 +74,7 @@ func (s *Symbolizer) Profile(ctx context.Context, w io.Writer, data []byte, o Pr
 	s.profiles.mu.Lock()
 	defer s.profiles.mu.Unlock()
 	s.profiles.clock++
-	n := &profileNamer{s: s, known: &s.profiles, finder: o.Finder, objects: o.Objects, unnamed: map[unnamed]int{}}
+	n := &profileNamer{s: s, known: &s.profiles, finder: new(o.Finder), objects: o.Objects, unnamed: map[unnamed]int{}}
 	n.done.Reasons = map[string]int{}
 	err := object.Guard(func() error { return n.write(ctx, w, data, &o) })
 	n.known.shrink()

@@ -183,7 +183,7 @@ func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
 	isExe := exe != "" && (m.IsMain() || object.LastPart(m.File) == object.LastPart(exe))
 	found := n.finder.Find(m.File, id, isExe)
 	switch {
-	case m.HasNoID() && !isProvided(&n.finder, &found):
+	case m.HasNoID() && !isProvided(n.finder, &found):
 		f.problem = "its mapping has no build ID"
 	case found.Object == nil && m.Go != "" && m.GNU == "":
 		f.problem = found.Problem + ", which is made of its Go build ID"
@@ -191,14 +191,13 @@ func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
 		f.problem = found.Problem
 	case m.GNU == "" && m.Go != "" && found.Checked && goBuildIDOf(found.Object) != m.Go:
 		f.problem = found.Path + " was not used: it has another Go build ID"
-	case !found.Checked && !isProvided(&n.finder, &found):
+	case !found.Checked && !isProvided(n.finder, &found):
 		f.problem = whyOther(m, &found)
 	}
 	if f.problem != "" && found.Object != nil {
 		_ = found.Object.Close() // it was only read
 	} else if found.Object != nil {
-		finder := n.finder
-		f.File = n.s.newFileOf(&finder, found.Object)
+		f.File = n.s.newFileOf(n.finder, found.Object)
 	}
 	f.findSymbols(n, m, id)
 }

@@ -20,7 +20,7 @@ import (
 type profileNamer struct {
 	s      *Symbolizer
 	known  *profileFiles
-	finder object.Finder
+	finder *object.Finder // not copied: it is used concurrently
 	done   NamedProfile
 
 	unnamed map[unnamed]int // frames
