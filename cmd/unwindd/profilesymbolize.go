@@ -17,7 +17,7 @@ import (
 // namingFlags are the flags of `unwindd profile` that have a meaning with --symbolize, beside the flags of all
 // commands.
 var namingFlags = map[string]bool{
-	"symbolize": true, "exe": true, "module": true, "sysroot": true, "debug-dir": true, "buildid-dir": true, "debuginfod": true, "symbols": true, "max-unpacked": true,
+	"symbolize": true, "exe": true, "module": true, "sysroot": true, "debug-dir": true, "buildid-dir": true, "debuginfod": true, "symbols": true, "max-unpacked": true, "objects": true,
 }
 
 // symbolizeProfile writes a profile with names.
@@ -42,7 +42,7 @@ func (f *profileFlags) symbolizeProfile(cmd *cobra.Command, args []string) error
 	defer s.Close()
 	var named symbolize.NamedProfile
 	err = f.write(func(w *writer) (err error) {
-		o := symbolize.ProfileOptions{Finder: e.Finder(""), MaxUnpacked: uint64(f.maxUnpacked)}
+		o := symbolize.ProfileOptions{Finder: e.Finder(""), Objects: f.objects, MaxUnpacked: uint64(f.maxUnpacked)}
 		named, err = s.ProfileFile(cmd.Context(), w, input, f.unnamed, o)
 		return err
 	})

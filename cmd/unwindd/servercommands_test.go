@@ -123,3 +123,44 @@ func TestServerIsNotThereForOtherCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestServerSymbolizesTheSame has a server answer questions of every kind about files of all kinds, in every manner:
+// what is written and said is the same as without it. Stripped files have their debug files sent, too.
+func TestServerSymbolizesTheSame(t *testing.T) {
+	s := serve(t)
+	crash, words := filepath.Join(crashDir, "server"), "../../examples/profile/words"
+	lines := strings.Join([]string{
+		"CODE " + crash + " 0x401100", "DATA " + crash + " 0x404060", "FRAME " + crash + " 0x401911", "BUILDID:00112233445566778899 0x1", "", "nothing", "/nowhere 0x1", words + " main", "../../examples/kernels/kernel.spv kern+12",
+		"../../examples/gpu-profile/grade.co 0x1700", "../../go.mod 0x1", crash + " no_such_function", crash + " 0x401911",
+	}, "\n") + "\n"
+	for _, style := range []string{"llvm", "gnu", "json"} {
+		for _, flags := range [][]string{
+			nil, {"-p", "-a"}, {"-s", "--functions", "none"}, {"--relativenames", "--no-inlines"}, {"--no-demangle", "--functions", "short"},
+			{"--print-source-context-lines", "3"}, {"--adjust-vma", "0x10"},
+		} {
+			args := slices.Concat([]string{"symbolize", "--output-style", style}, flags)
+			s.compareCommand(t, slices.Concat(args, []string{"--obj", crash, "0x401100", "0x401911", "0x1", "content_length", "no_such_function"})...)
+			want, wantSaid, _ := withStdin(t, strings.NewReader(lines), args...)
+			got, said, _ := withStdin(t, strings.NewReader(lines), append(args, s.address()...)...)
+			if got != want || said != wantSaid || strings.Count(got, "serve") < 2 {
+				t.Errorf("%v: %s, %q, expected %q", args, firstDifference(got, want), said, wantSaid)
+			}
+		}
+	}
+	s.compareCommand(t, "symbolize", "--obj", "/nowhere", "0x1")
+	s.compareCommand(t, "symbolize", "--obj", "../../go.mod", "--output-style", "json", "0x1")
+	made := strip(t)
+	dir := t.TempDir()
+	put(t, dir, "server.debug", made.debug)
+	put(t, dir, made.byID, made.debug)
+	id := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(made.byID, ".build-id/"), ".debug"), "/", "")
+	fresh := serve(t)
+	for _, style := range []string{"llvm", "gnu", "json"} {
+		args := []string{"symbolize", "--debug-dir", dir, "--output-style", style}
+		fresh.compareCommand(t, slices.Concat(args, []string{"--obj", made.exe, "0x401100", "0x401911"})...)
+		fresh.compareCommand(t, slices.Concat(args, []string{"BUILDID:" + id + " 0x401911"})...)
+		if w := runInto(t, slices.Concat([]string{"symbolize", "--output-style", style, "BUILDID:" + id + " 0x401911"}, fresh.address())); !strings.Contains(w.printed, "serve") {
+			t.Errorf("%s: of a build ID that the server alone has: %s%s", style, w.printed, w.said)
+		}
+	}
+}

@@ -61,7 +61,7 @@ and what addr2line does under the name addr2line, with their options.`,
   unwindd symbolize --obj server --output-style json 0x401257
   unwindd symbolize --obj kernel.spv kern+12 %65
   echo 'server 0x401257' | unwindd symbolize`,
-		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.object, "obj", "e", "", "the addresses are of `FILE`")
@@ -91,7 +91,7 @@ func chosen[T any](flag, name string, values map[string]T, expected string) (T, 
 	return v, nil
 }
 
-func (f *symbolizeFlags) run(args []string) error {
+func (f *symbolizeFlags) run(cmd *cobra.Command, args []string) error {
 	output, err := f.outputOptions()
 	if err != nil {
 		return err
@@ -109,6 +109,16 @@ func (f *symbolizeFlags) run(args []string) error {
 	if err := checkFile("dwp", f.dwp); err != nil {
 		return err
 	}
+	server, err := f.connectServer(cmd)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+		if f.dwp != "" {
+			return usageError{fmt.Errorf("--dwp %s: split units are read here: expected no --server with it", f.dwp)}
+		}
+	}
 	remotes, err := f.connectServers(f.log())
 	if err != nil {
 		return err
@@ -122,8 +132,12 @@ func (f *symbolizeFlags) run(args []string) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
+		if server != nil {
+			s.Elsewhere = server.Symbols(cmd.Context(), s)
+			defer f.saySent(server, "all questions")
+		}
 		if err := s.Run(w, args, os.Stdin); err != nil {
-			return f.explained(err)
+			return ofServer(f.explained(err))
 		}
 		f.hint(s, args)
 		return nil

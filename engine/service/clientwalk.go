@@ -49,16 +49,19 @@ func (c *Client) Part(ctx context.Context, t *engine.Target, path string, labels
 	head := remote.HeadOf(t, labels)
 	head.Info.Path = path
 	var part bytes.Buffer
-	_, err := c.walk(ctx, t, head, &pb.WalkOptions{Compare: &pb.CompareOptions{Crashed: crashedOnly}}, &notStacks{Writer: &limitedBuffer{&part}, client: c})
+	_, err := c.walk(ctx, t, head, &pb.WalkOptions{Compare: &pb.CompareOptions{Crashed: crashedOnly}}, &notStacks{Writer: &limitedBuffer{&part, maxComparedPart}, client: c})
 	return part.Bytes(), err
 }
 
-// limitedBuffer refuses a part that is too large.
-type limitedBuffer struct{ *bytes.Buffer }
+// limitedBuffer refuses an answer that is too large.
+type limitedBuffer struct {
+	*bytes.Buffer
+	most int
+}
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxComparedPart {
-		return 0, fmt.Errorf("the server's part of the comparison has more than %d bytes", maxComparedPart)
+	if b.Len()+len(p) > b.most {
+		return 0, fmt.Errorf("the server's answer has more than %d bytes", b.most)
 	}
 	return b.Buffer.Write(p)
 }

@@ -33,7 +33,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-func file(t *testing.T, path string) []byte {
+func file(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func file(t *testing.T, path string) []byte {
 }
 
 // ask makes a request, and returns the answer and its body.
-func (s *testServer) ask(t *testing.T, method, path string, body io.Reader, headers ...string) (*http.Response, string) {
+func (s *testServer) ask(t testing.TB, method, path string, body io.Reader, headers ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, body)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *testServer) ask(t *testing.T, method, path string, body io.Reader, head
 }
 
 // post posts a file, and wants a report.
-func (s *testServer) post(t *testing.T, path string, body []byte) string {
+func (s *testServer) post(t testing.TB, path string, body []byte) string {
 	t.Helper()
 	answer, text := s.ask(t, http.MethodPost, path, bytes.NewReader(body))
 	if answer.StatusCode != http.StatusOK {
@@ -96,7 +96,7 @@ func wantProblem(t *testing.T, answer *http.Response, text string, kind *problem
 }
 
 // putCrash puts the executable of the core.
-func (s *testServer) putCrash(t *testing.T) {
+func (s *testServer) putCrash(t testing.TB) {
 	t.Helper()
 	answer, text := s.ask(t, http.MethodPut, "/v1/objects/"+crashID, bytes.NewReader(file(t, crashExe)))
 	if answer.StatusCode != http.StatusCreated {

@@ -152,6 +152,9 @@ func (s *Server) work(options proto.Message) (*worker.Request, error) {
 	case *pb.SymbolizeRequest:
 		j.Symbolize, name = &job.Symbolize{SymbolizeRequest: o}, "addresses"
 		err = j.Symbolize.Check()
+	case *pb.SymbolQuestionOptions:
+		j.SymbolQuestions, name = &job.SymbolQuestions{SymbolQuestionOptions: o}, "questions"
+		err = j.SymbolQuestions.Check()
 	case *pb.SymbolizeProfileOptions:
 		j.SymbolizeProfile, name = &job.SymbolizeProfile{SymbolizeProfileOptions: o}, "profile"
 		err = j.SymbolizeProfile.Check()

@@ -6,8 +6,10 @@ package service
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -20,20 +22,7 @@ import (
 // has them soon after that.
 func TestProfilesGetNamesOfWhatWasPut(t *testing.T) {
 	s := start(t, testOptions(t))
-	otlp, err := proto.Marshal(&profiles.ProfilesData{
-		ResourceProfiles: []*profiles.ResourceProfiles{{SchemaUrl: "kept"}},
-		Dictionary: &profiles.ProfilesDictionary{
-			StringTable: []string{"", "process.executable.build_id.gnu", "server"},
-			AttributeTable: []*profiles.KeyValueAndUnit{{}, {
-				KeyStrindex: 1, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: crashID}},
-			}},
-			MappingTable:  []*profiles.Mapping{{}, {MemoryStart: 0x401000, MemoryLimit: 0x48d000, FileOffset: 0x1000, FilenameStrindex: 2, AttributeIndices: []int32{1}}},
-			LocationTable: []*profiles.Location{{}, {MappingIndex: 1, Address: 0x401911}},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	otlp := crashProfile(t, 0x401911)
 	answer, text := s.ask(t, http.MethodPost, "/v1/otlp/symbolize", bytes.NewReader(otlp))
 	if detail := answer.Trailer.Get(trailerDetail); text != string(otlp) || !strings.Contains(detail, "1 frame of server (build ID "+crashID+"): ") {
 		t.Errorf("%s, %q: %q", answer.Status, detail, text)
@@ -65,4 +54,58 @@ func TestProfilesGetNamesOfWhatWasPut(t *testing.T) {
 	}
 	answer, text = s.ask(t, http.MethodPost, "/v1/otlp/symbolize", strings.NewReader("no profile"))
 	wantProblem(t, answer, text, unreadable, "profile: as a message ProfilesData of OpenTelemetry: offset")
+}
+
+// crashProfile is a profile of OpenTelemetry with frames at addresses of the executable of a crash.
+func crashProfile(t testing.TB, addresses ...uint64) []byte {
+	t.Helper()
+	d := &profiles.ProfilesDictionary{
+		StringTable: []string{"", "process.executable.build_id.gnu", "server"},
+		AttributeTable: []*profiles.KeyValueAndUnit{{}, {
+			KeyStrindex: 1, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: crashID}},
+		}},
+		MappingTable:  []*profiles.Mapping{{}, {MemoryStart: 0x401000, MemoryLimit: 0x48d000, FileOffset: 0x1000, FilenameStrindex: 2, AttributeIndices: []int32{1}}},
+		LocationTable: []*profiles.Location{{}},
+	}
+	for _, a := range addresses {
+		d.LocationTable = append(d.LocationTable, &profiles.Location{MappingIndex: 1, Address: a})
+	}
+	b, err := proto.Marshal(&profiles.ProfilesData{ResourceProfiles: []*profiles.ResourceProfiles{{SchemaUrl: "kept"}}, Dictionary: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// BenchmarkProfilesOverHTTP has profiles of 2,000 frames named, by one caller and by several, whose names are
+// known by then.
+func BenchmarkProfilesOverHTTP(b *testing.B) {
+	const frames = 2000
+	s := start(b, testOptions(b))
+	s.putCrash(b)
+	var addresses []uint64
+	for i := range uint64(frames) {
+		addresses = append(addresses, 0x401000+i*271)
+	}
+	data := crashProfile(b, addresses...)
+	post := func() {
+		if text := s.post(b, "/v1/otlp/symbolize", data); len(text) <= len(data) {
+			b.Error("it has no names")
+		}
+	}
+	post()
+	for _, callers := range []int{1, 8} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(func() {
+					for range b.N {
+						post()
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(frames*callers*b.N)/b.Elapsed().Seconds(), "frames/s")
+		})
+	}
 }

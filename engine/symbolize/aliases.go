@@ -104,6 +104,9 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 	a = alias{start: s.Address, name: s.Name, section: s.Section, typ: s.Type, isLocal: s.Binding == elf.STB_LOCAL}
 	if uint64(s.Section) < uint64(len(sections)) {
 		section := sections[s.Section]
+		if section.Flags&elf.SHF_ALLOC == 0 {
+			return a, false // compilers that optimize at link time leave some in sections that are not loaded
+		}
 		if o.IsRelocatable() {
 			a.start += section.Address
 		}

@@ -44,7 +44,9 @@ type pending struct {
 	question question
 	file     *File // nil, with a nil ir: the answer is complete
 	ir       symbol.IR
+	buildID  []byte // of a file that may be on another machine alone
 	message  string // written before the answer; "": none
+	unknown  string // a name that no function has
 	err      error  // why it could not be answered
 
 	text       []byte // of the answer's part
@@ -62,6 +64,10 @@ type answering struct {
 	// fill answers a question that has a file. It is called concurrently, and may use the
 	// capacity of frames.
 	fill func(p *pending, frames []trace.Symbol)
+	// elsewhere, where it is not nil, answers questions of a batch before the others are.
+	elsewhere func(batch []pending) error
+	// encode, where it is not nil, appends an answer in the place of the text of the options.
+	encode func(dst []byte, p *pending) []byte
 	// failed receives a question that has an err, in order: it sets the message, or returns
 	// an error, which ends everything before that answer.
 	failed func(p *pending) error
@@ -133,20 +139,41 @@ func (a *answering) list(questions []string) error {
 func (a *answering) jsonList(questions []string) error {
 	w := NewWriter(a.out, a.options)
 	w.BeginList()
-	for _, q := range questions {
-		p := a.prepare(q)
-		a.lookUp(&p, nil)
-		if p.err != nil {
-			if err := a.failed(&p); err != nil {
+	for batch := range slices.Chunk(questions, batchSize()) {
+		if err := a.prepareAll(batch); err != nil {
+			return err
+		}
+		for i := range a.pending {
+			if err := a.writeListed(w, &a.pending[i]); err != nil {
 				return err
 			}
 		}
-		a.writeMessage(&p)
-		if err := w.Write(&p.Answer); err != nil {
+	}
+	return errors.Join(w.EndList(), a.out.Flush())
+}
+
+// writeListed answers a question, and writes the answer into a list.
+func (a *answering) writeListed(w *Writer, p *pending) error {
+	a.lookUp(p, nil)
+	if p.err != nil {
+		if err := a.failed(p); err != nil {
 			return err
 		}
 	}
-	return errors.Join(w.EndList(), a.out.Flush())
+	a.writeMessage(p)
+	return w.Write(&p.Answer)
+}
+
+// prepareAll reads the questions of a batch, and has those answered that another machine answers.
+func (a *answering) prepareAll(questions []string) error {
+	a.pending = a.pending[:0]
+	for _, q := range questions {
+		a.pending = append(a.pending, a.prepare(q))
+	}
+	if a.elsewhere == nil {
+		return nil
+	}
+	return a.elsewhere(a.pending)
 }
 
 // writeMessage passes on the message before an answer.
@@ -185,9 +212,8 @@ func (a *answering) inOrder() [][]int32 {
 
 // batch answers questions, and writes the answers.
 func (a *answering) batch(questions []string) error {
-	a.pending = a.pending[:0]
-	for _, q := range questions {
-		a.pending = append(a.pending, a.prepare(q))
+	if err := a.prepareAll(questions); err != nil {
+		return err
 	}
 	parts := a.inOrder()
 	for len(a.texts) < len(parts) {
@@ -253,7 +279,11 @@ func (w *worker) part(text []byte, part []int32) []byte {
 			w.frames = p.Frames
 		}
 		p.begin = len(text)
-		text = w.writer.Append(text, &p.Answer)
+		if w.encode != nil {
+			text = w.encode(text, p)
+		} else {
+			text = w.writer.Append(text, &p.Answer)
+		}
 		p.end, p.Frames = len(text), nil
 	}
 	for _, i := range part {

@@ -34,6 +34,9 @@ type ProfileOptions struct {
 	Format ProfileFormat
 	// Finder finds the files of its mappings.
 	Finder object.Finder
+	// Objects are files of cubins, or with cubins inside, for frames that name theirs by its number. Those
+	// inside of the files of the profile's mappings are found without.
+	Objects []string
 	// MaxUnpacked bounds the bytes of a packed profile; 0: 1 GiB.
 	MaxUnpacked uint64
 }
@@ -71,7 +74,7 @@ func (s *Symbolizer) Profile(ctx context.Context, w io.Writer, data []byte, o Pr
 	s.profiles.mu.Lock()
 	defer s.profiles.mu.Unlock()
 	s.profiles.clock++
-	n := &profileNamer{s: s, known: &s.profiles, finder: o.Finder, unnamed: map[unnamed]int{}}
+	n := &profileNamer{s: s, known: &s.profiles, finder: o.Finder, objects: o.Objects, unnamed: map[unnamed]int{}}
 	n.done.Reasons = map[string]int{}
 	err := object.Guard(func() error { return n.write(ctx, w, data, &o) })
 	n.known.shrink()

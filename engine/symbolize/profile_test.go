@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // The executable of a crash, whose code is at 0x401000 in memory and at 0x1000 in the file.
@@ -419,7 +421,7 @@ func TestFilesAreKnownByEveryIdentity(t *testing.T) {
 		problem             string
 	}{
 		{"a hash", keyHash, hash, "/server", crashFinder(), ""},
-		{"another hash", keyHash, strings.Repeat("00", 16), "/server", crashFinder(), "its hash is another one"},
+		{"another hash", keyHash, strings.Repeat("f0", 16), "/server", crashFinder(), "its hash is another one"},
 		{"a Go build ID", keyGo, "a/b/c/d", "/server", crashFinder(), "no file with build ID"},
 		{"no ID", "other", "", "/server", crashFinder(), "its mapping has no build ID"},
 		{"no ID and a file", "other", "", "/server", provided, ""},
@@ -487,4 +489,251 @@ func BenchmarkWarmProfile(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(frames*b.N)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// TestKernelsAreNamedByTheNumberOfTheirCubin: the frames of a GPU have the kernel's symbol alone, and count from
+// it. The cubin is a file, or in the file of another mapping.
+func TestKernelsAreNamedByTheNumberOfTheirCubin(t *testing.T) {
+	const cubin = "../internal/symbol/dwarf/testdata/cubin/sum75.cubin"
+	o, err := object.Open(cubin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := o.CubinID()
+	if _ = o.Close(); !ok {
+		t.Fatal("it is no cubin")
+	}
+	kernel := func(m *made, mapping int32, address uint64, system string) {
+		m.d.FunctionTable = append(m.d.FunctionTable, &profiles.Function{SystemNameStrindex: m.text(system)})
+		m.location(mapping, address, m.attribute("profile.frame.type", "cuda-pc"))
+		m.d.LocationTable[len(m.d.LocationTable)-1].Lines = []*profiles.Line{{FunctionIndex: int32(len(m.d.FunctionTable) - 1)}}
+	}
+	m := newMade()
+	code := m.mapping(0, 0, 0, "", m.attribute(keyGNU, fmt.Sprintf("%016x", id)))
+	kernel(m, code, 0x60, "_Z5oftenPii")
+	kernel(m, code, 0, "_Z5never")
+	kernel(m, code, 1<<20, "_Z5oftenPii")
+	kernel(m, m.mapping(0, 0, 0, "", m.attribute(keyGNU, "0000000000000007")), 0x60, "_Z5oftenPii")
+	kernel(m, m.mapping(0, 0, 0, "lib.so", m.attribute(keyGNU, crashID)), 0x60, "of_a_symbolizer")
+	var out bytes.Buffer
+	n, err := newProfileSymbolizer(t).Profile(t.Context(), &out, m.data(t), ProfileOptions{Finder: object.Finder{Sysroot: t.TempDir()}, Objects: []string{cubin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "square(int) _Z6squarei /src/kernels/sum.cuh:1:0 from 0;int clamp<int>(int, int) _Z5clampIiET_S0_S0_ /src/kernels/sum.cuh:2:0 from 0;often(int*, int) _Z5oftenPii /src/kernels/sum.cu:20:0 from 0;"
+	if got := chains(t, out.Bytes())[1]; n.Named != 1 || n.HadNames != 1 || got != want {
+		t.Errorf("%+v, %s\nexpected %s", n, got, want)
+	}
+	all := strings.Join(n.Problems, "\n")
+	for _, problem := range []string{`the cubin has no function "_Z5never"`, `offset 0x100000 of function "_Z5oftenPii", which has the size 0x`, "no cubin with its number is in a file that is known"} {
+		if !strings.Contains(all, problem) {
+			t.Errorf("expected %q in\n%s", problem, all)
+		}
+	}
+}
+
+// TestKernelsAreFoundInTheProgramsOfTheProfile: an executable that the profile has a mapping of has its cubins
+// inside.
+func TestKernelsAreFoundInTheProgramsOfTheProfile(t *testing.T) {
+	oracle.Tools(t, "objcopy")
+	const fat = "../testdata/cubin/kernels.fatbin"
+	dir := t.TempDir()
+	host := filepath.Join(dir, "host")
+	oracle.Run(t, "objcopy", "--add-section", ".nv_fatbin="+fat, crashServer, host)
+	o, err := object.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	found := 0
+	for inner, err := range o.Nested(nil) {
+		if err != nil || inner.Image != "" || len(inner.Data) == 0 {
+			continue
+		}
+		cubin, err := object.New("cubin", inner.Data)
+		if err != nil {
+			continue
+		}
+		id, ok := cubin.CubinID()
+		symbols, _ := cubin.Symbols()
+		for _, s := range symbols {
+			if !ok || s.Size == 0 || !strings.HasPrefix(s.Name, "_Z") {
+				continue
+			}
+			m := newMade()
+			m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, "host", m.attribute(keyGNU, crashID)), 0x401911)
+			m.d.FunctionTable = append(m.d.FunctionTable, &profiles.Function{SystemNameStrindex: m.text(s.Name)})
+			m.location(m.mapping(0, 0, 0, fmt.Sprintf("cubin-%016x", id)), 16, m.attribute("profile.frame.type", "cuda-pc"))
+			m.d.LocationTable[2].Lines = []*profiles.Line{{FunctionIndex: 1}}
+			out, n := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+			if got := chains(t, out)[2]; n.Named != 2 || !strings.Contains(got, " "+s.Name+" ") {
+				t.Errorf("%+v, %q, expected %s", n, got, s.Name)
+			}
+			found++
+			break
+		}
+	}
+	if found == 0 {
+		t.Error("there is no cubin in it")
+	}
+}
+
+// TestCodeObjectsInsideOfFilesAreNamed: a code object that ROCm names by its place in a file is taken from the
+// file of another mapping, which has a build ID, and from no file that only has the path.
+func TestCodeObjectsInsideOfFilesAreNamed(t *testing.T) {
+	server, err := os.ReadFile(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("../../examples/gpu-profile/grade.co")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	id, err := hex.DecodeString(crashID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const otherID = "0202020202020202020202020202020202020202"
+	other := bytes.Replace(server, id, bytes.Repeat([]byte{2}, len(id)), 1)
+	for path, data := range map[string][]byte{"host": append(bytes.Clone(server), code...), otherID + ".debug": other} {
+		if err := os.WriteFile(filepath.Join(dir, path), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const loaded = 0x7f5000001600
+	for _, c := range []struct {
+		offset, size int
+		ids          []string
+		problem      string
+	}{
+		{len(server), len(code), []string{crashID}, ""},
+		{len(server), len(code), nil, "neither it nor the file that it is in has a build ID in the profile"},
+		{len(server), len(code) + 1, []string{crashID}, "are more than its file has"},
+		{len(server) + 1, 64, []string{crashID}, "file:///host#offset="},
+		{len(server), len(code), []string{crashID, otherID}, "neither it nor"},
+	} {
+		m := newMade()
+		n := m.mapping(loaded, loaded+0x500, 0x600, fmt.Sprintf("file:///host#offset=%d&size=%d", c.offset, c.size))
+		m.location(n, loaded+0x38, m.attribute("profile.frame.type", "amdgpu"))
+		for _, id := range c.ids {
+			m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, "/host", m.attribute(keyGNU, id)), 0x401911)
+		}
+		out, counts := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "grade grade /example/grade.cl:21:8 ") != (c.problem == "") || !strings.Contains(strings.Join(counts.Problems, "\n"), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, counts)
+		}
+	}
+}
+
+// stores is a store with symbol files.
+type stores map[string]string
+
+func (s stores) Fetch(f object.RemoteFile) (string, []object.Attempt) {
+	return s[string(f.Kind)+" "+f.Name+" "+f.ID], nil
+}
+
+// TestSymbolFilesNameFrames: Breakpad's symbol file of a build names its frames, with the ELF file or without,
+// where the mapping tells where the file begins.
+func TestSymbolFilesNameFrames(t *testing.T) {
+	s := newProfileSymbolizer(t)
+	f, err := s.Open(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := f.WriteSymbolFile(&text); err != nil {
+		t.Fatal(err)
+	}
+	debugID := strings.Fields(text.String())[3]
+	path := filepath.Join(t.TempDir(), "server.sym")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finder := object.Finder{Sysroot: t.TempDir(), Symbols: stores{"symbols server " + debugID: path}}
+	const moved = 0x7f0000000000
+	for _, c := range []struct {
+		start, offset, address uint64
+		problem                string
+	}{
+		{moved, 0, moved + 0x1911, ""},
+		{moved, 0x1000, moved + 0x911, "there is a symbol file, and no ELF file that tells the address of the mapping"},
+		{0x1000, 0x1000, 0x1911, ""},
+	} {
+		m := newMade()
+		m.location(m.mapping(c.start, c.start+0x10000, c.offset, "/bin/server", m.attribute(keyGNU, crashID)), c.address)
+		out, n := name(t, s, m.data(t), finder)
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "read_body ") != (c.problem == "") || !strings.Contains(strings.Join(n.Problems, ""), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, n)
+		}
+	}
+}
+
+// TestFramesOfTheKernelAreNamed by a vmlinux: addresses count from _text, as the eBPF profiler has them, or are
+// of the kernel where it ran, as perf has them.
+func TestFramesOfTheKernelAreNamed(t *testing.T) {
+	oracle.Tools(t, "objcopy")
+	dir := t.TempDir()
+	oracle.Run(t, "objcopy", "--add-symbol", "_text=.text:0,function,global", crashServer, filepath.Join(dir, "vmlinux"))
+	o, err := object.Open(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	text := o.Section(".text").Address
+	const ran = 0xffffffff9a000000
+	for _, c := range []struct {
+		file                          string
+		start, limit, offset, address uint64
+		problem                       string
+	}{
+		{"vmlinux", 0, 0, 0, 0x401911 - text, ""},
+		{"[kernel.kallsyms]_text", ran, ran + 1<<24, ran, ran + 0x401911 - text, ""},
+		{"[kernel.kallsyms]_stext", ran, ran + 1<<24, ran, ran, "the file has no symbol _stext"},
+		{"[kernel.kallsyms]", ran, ran + 1<<24, 0, ran, "the profile does not tell where the kernel ran"},
+	} {
+		m := newMade()
+		m.location(m.mapping(c.start, c.limit, c.offset, c.file, m.attribute(keyGNU, crashID)), c.address, m.attribute("profile.frame.type", "kernel"))
+		out, n := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: dir, DebugDirs: []string{dir}})
+		if got := chains(t, out)[1]; strings.HasPrefix(got, "read_body ") != (c.problem == "") || !strings.Contains(strings.Join(n.Problems, ""), c.problem) {
+			t.Errorf("%+v: %s, %+v", c, got, n)
+		}
+	}
+}
+
+// TestStrippedGoProgramsAreNamed by the table of Go's runtime, and found by the Go build ID alone.
+func TestStrippedGoProgramsAreNamed(t *testing.T) {
+	oracle.Tools(t, "go")
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\n//go:noinline\nfunc work(n int) int { return n * n }\n\nfunc main() { println(work(3)) }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oracle.With{Dir: dir, Env: []string{"GOFLAGS=", "CGO_ENABLED=0"}}.Run(t, "go", "build", "-o", "whole", source)
+	oracle.With{Dir: dir, Env: []string{"GOFLAGS=", "CGO_ENABLED=0"}}.Run(t, "go", "build", "-ldflags=-s -w", "-o", "stripped", source)
+	whole, err := object.Open(filepath.Join(dir, "whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	stripped, err := object.Open(filepath.Join(dir, "stripped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stripped.Close()
+	symbols, err := whole.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMade()
+	n := m.mapping(0, 0, 0, "/elsewhere/stripped", m.attribute(keyGo, goBuildIDOf(stripped)))
+	for _, s := range symbols {
+		if s.Name == "main.work" {
+			m.location(n, s.Address)
+		}
+	}
+	out, counts := name(t, newProfileSymbolizer(t), m.data(t), object.Finder{Sysroot: t.TempDir(), DebugDirs: []string{dir}})
+	if got := chains(t, out)[1:]; len(got) != 1 || !strings.HasPrefix(got[0], "main.work main.work "+source+":4:0 ") {
+		t.Errorf("%q, %+v", got, counts)
+	}
 }

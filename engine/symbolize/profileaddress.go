@@ -16,6 +16,8 @@ import (
 // both cases. A mapping without bounds is of a profiler that has the file's own addresses.
 func (f *profileFile) addressOf(m *profilenames.Mapping, frame *profilenames.Frame) (address uint64, reason string) {
 	switch {
+	case f.isCubin:
+		return f.kernelOffset(frame)
 	case frame.Type == profilenames.KernelFrame || strings.HasPrefix(m.File, kernelName) || m.File == "vmlinux":
 		return f.kernelAddress(m, frame)
 	case m.Start == 0 && m.Limit == 0:
@@ -25,7 +27,7 @@ func (f *profileFile) addressOf(m *profilenames.Mapping, frame *profilenames.Fra
 	}
 	inFile := frame.Address - m.Start + m.Offset
 	if f.File == nil {
-		return f.symbols.addressOf(m, frame.Address)
+		return f.breakpad.addressOf(m, frame.Address)
 	}
 	if f.Object.IsRelocatable() {
 		return 0, "their file is not linked: its sections have no addresses"
@@ -59,8 +61,10 @@ func (f *profileFile) kernelAddress(m *profilenames.Mapping, frame *profilenames
 		names, start = []string{name}, m.Offset
 	}
 	for _, name := range names {
-		if found := f.Lookup(name); len(found) > 0 {
-			return frame.Address - start + found[0].Start, ""
+		for i := range f.symbols().all {
+			if s := &f.symbols().all[i]; s.name == name {
+				return frame.Address - start + s.start, ""
+			}
 		}
 	}
 	return 0, "the file has no symbol " + strings.Join(names, " or ") + ", from which addresses in the kernel count"

@@ -28,17 +28,18 @@ type profileFiles struct {
 }
 
 // fileKey is by what a mapping's file is looked for.
-type fileKey struct{ gnu, golang, hash, name string }
+type fileKey struct{ gnu, golang, hash, name, host string }
 
 // profileFile is the file of a mapping, or why there is none.
 type profileFile struct {
-	*File                // nil: there is none
-	problem string       // why there is none
-	symbols *symbolNames // a symbol file of Breakpad; nil: none
-	names   nameTable
-	until   time.Time // when to look again for a file that is missing; zero: never
-	used    int       // the clock of the last profile
-	once    sync.Once
+	*File                 // nil: there is none
+	problem  string       // why there is none
+	breakpad *symbolNames // a symbol file of Breakpad; nil: none
+	names    nameTable
+	until    time.Time // when to look again for a file that is missing; zero: never
+	isCubin  bool
+	used     int // the clock of the last profile
+	once     sync.Once
 }
 
 // The bounds of names and files that are kept from one profile to the next.
@@ -60,7 +61,10 @@ func (k *profileFiles) time() time.Time {
 
 // find returns the file of a mapping. It may be called concurrently.
 func (k *profileFiles) find(n *profileNamer, m *profilenames.Mapping) *profileFile {
-	key := fileKey{m.GNU, m.Go, m.Hash, m.File}
+	key := fileKey{gnu: m.GNU, golang: m.Go, hash: m.Hash, name: m.File}
+	if p, ok := partOf(m); ok {
+		key = p.key(n, m)
+	}
 	k.under.Lock()
 	if k.byFile == nil {
 		k.byFile = map[fileKey]*profileFile{}
@@ -82,7 +86,7 @@ func (k *profileFiles) find(n *profileNamer, m *profilenames.Mapping) *profileFi
 		k.under.Lock()
 		defer k.under.Unlock()
 		switch {
-		case f.File == nil && f.symbols == nil:
+		case f.File == nil && f.breakpad == nil:
 			f.until = began.Add(took + min(searchFactor*took, maxBelieved))
 		case !f.isComplete():
 			f.until = began.Add(took + maxBelieved)
@@ -93,7 +97,7 @@ func (k *profileFiles) find(n *profileNamer, m *profilenames.Mapping) *profileFi
 
 // isComplete reports whether no other file would give more names.
 func (f *profileFile) isComplete() bool {
-	return f.symbols != nil || f.Debug != nil || f.Object.HasDebugInfo() || f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
+	return f.isCubin || f.breakpad != nil || f.Debug != nil || f.Object.HasDebugInfo() || f.Object.Section(".gopclntab") != nil || f.Object.Section(".data.rel.ro.gopclntab") != nil
 }
 
 // shrink forgets the names and files that were not used for longest.
@@ -109,7 +113,7 @@ func (k *profileFiles) shrink() {
 	slices.SortFunc(list, func(a, b kept) int { return cmp.Compare(b.file.used, a.file.used) })
 	names, open, missing, tables := 0, 0, 0, uint64(0)
 	for _, e := range list {
-		if e.file.File == nil && e.file.symbols == nil {
+		if e.file.File == nil && e.file.breakpad == nil {
 			if missing++; missing > keptMissing {
 				delete(k.byFile, e.key)
 			}
@@ -139,13 +143,13 @@ func (k *profileFiles) close() (err error) {
 
 func (f *profileFile) close() error {
 	var err error
-	if f.symbols != nil {
-		err = f.symbols.file.Close()
+	if f.breakpad != nil {
+		err = f.breakpad.file.Close()
 	}
 	if f.File != nil {
 		err = cmp.Or(err, f.File.close())
 	}
-	f.File, f.symbols = nil, nil
+	f.File, f.breakpad = nil, nil
 	return err
 }
 
@@ -154,14 +158,22 @@ func (f *profileFile) memorySize() (size uint64) {
 	if f.File != nil {
 		size = f.resolver.MemorySize()
 	}
-	if f.symbols != nil {
-		size += f.symbols.file.MemorySize()
+	if f.breakpad != nil {
+		size += f.breakpad.file.MemorySize()
 	}
 	return size
 }
 
 // open looks for the file of a mapping.
 func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
+	if id, ok := cubinOf(m); ok {
+		f.openCubin(n, m, id)
+		return
+	}
+	if p, ok := partOf(m); ok {
+		f.openPart(n, m, p)
+		return
+	}
 	id, problem := identityOf(m)
 	if problem != "" {
 		f.problem = problem
@@ -171,12 +183,14 @@ func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
 	isExe := exe != "" && (m.IsMain() || object.LastPart(m.File) == object.LastPart(exe))
 	found := n.finder.Find(m.File, id, isExe)
 	switch {
-	case m.GNU == "" && m.Go == "" && m.Hash == "" && !isProvided(&n.finder, &found):
+	case m.HasNoID() && !isProvided(&n.finder, &found):
 		f.problem = "its mapping has no build ID"
 	case found.Object == nil && m.Go != "" && m.GNU == "":
-		f.problem = found.Problem + ", which is the hash of its Go build ID"
+		f.problem = found.Problem + ", which is made of its Go build ID"
 	case found.Object == nil:
 		f.problem = found.Problem
+	case m.GNU == "" && m.Go != "" && found.Checked && goBuildIDOf(found.Object) != m.Go:
+		f.problem = found.Path + " was not used: it has another Go build ID"
 	case !found.Checked && !isProvided(&n.finder, &found):
 		f.problem = whyOther(m, &found)
 	}
@@ -200,11 +214,23 @@ func identityOf(m *profilenames.Mapping) (id []byte, problem string) {
 		}
 		return id, ""
 	case m.Go != "":
-		// Go's linker makes the GNU build ID of that (cmd/link -B gobuildid, the default since Go 1.24).
-		sum := sha256.Sum256([]byte(m.Go))
-		return sum[:goBuildID], ""
+		return gnuOfGo(m.Go), ""
 	}
 	return nil, ""
+}
+
+// gnuOfGo returns the GNU build ID of an executable with a build ID of Go, which is made of it (cmd/link -B
+// gobuildid, the default since Go 1.24): a hash of the build ID before the last part of that, the hash of the
+// file's contents, took the place of the first one; nil for one of another form.
+func gnuOfGo(id string) []byte {
+	parts := strings.Split(id, "/")
+	if len(parts) < 2 {
+		return nil
+	}
+	parts[len(parts)-1] = parts[0]
+	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
+	sum[0] ^= 0xff // as cmd/internal/hash does
+	return sum[:goBuildID]
 }
 
 // isProvided reports whether the user named the file for the mapping.

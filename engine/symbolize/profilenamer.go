@@ -3,6 +3,7 @@
 package symbolize
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -23,6 +24,11 @@ type profileNamer struct {
 	done   NamedProfile
 
 	unnamed map[unnamed]int // frames
+
+	objects    []string // files with code of accelerators
+	hasDevices bool
+	hosts      []*profileFile          // of the message
+	byPath     map[string]*profileFile // the same by the path of the mapping; nil: several have it
 }
 
 // unnamed is why frames have no names.
@@ -65,20 +71,45 @@ func (n *profileNamer) open(ctx context.Context, p *profilenames.Profile) []*pro
 	for i := range p.Frames {
 		if f := &p.Frames[i]; f.Mapping >= 0 && f.Type != profilenames.OtherFrame {
 			isUsed[f.Mapping] = true
+			n.hasDevices = n.hasDevices || isDevice(&p.Mappings[f.Mapping])
 		}
 	}
-	var list []int
+	var list, devices []int
 	for i, is := range isUsed {
-		if is {
+		switch {
+		case isDevice(&p.Mappings[i]):
+			if is {
+				devices = append(devices, i)
+			}
+		case is || n.hasDevices: // their code may be inside of any file
 			list = append(list, i)
 		}
 	}
-	together(list, maxSearches, func(i int) {
+	find := func(i int) {
 		if ctx.Err() == nil {
 			files[i] = n.known.find(n, &p.Mappings[i])
 		}
-	})
+	}
+	together(list, maxSearches, find)
+	n.addHosts(p, files)
+	together(devices, maxSearches, find)
 	return files
+}
+
+// addHosts notes the files of a message, inside of which code of accelerators may be.
+func (n *profileNamer) addHosts(p *profilenames.Profile, files []*profileFile) {
+	n.hosts, n.byPath = nil, map[string]*profileFile{}
+	for i, f := range files {
+		if f == nil || f.File == nil {
+			continue
+		}
+		n.hosts = append(n.hosts, f)
+		path := p.Mappings[i].File
+		if other, ok := n.byPath[path]; ok && (other == nil || !bytes.Equal(other.Object.BuildID(), f.Object.BuildID())) {
+			f = nil
+		}
+		n.byPath[path] = f
+	}
 }
 
 // maxSearches is how many files are looked for at a time.
@@ -110,6 +141,8 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 		var m *profilenames.Mapping
 		var kind, reason string
 		switch {
+		case f.System != "" && (f.Mapping < 0 || !isCubin(&p.Mappings[f.Mapping])):
+			n.done.HadNames++
 		case f.Type == profilenames.OtherFrame:
 			kind, reason = UnnamedRuntime, "a language runtime runs them, and their names are in no file"
 		case f.Mapping < 0:
@@ -136,7 +169,7 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 
 // kindOfProblem is the kind of reason for which a mapping has no file.
 func kindOfProblem(m *profilenames.Mapping) string {
-	if _, problem := identityOf(m); problem != "" {
+	if _, problem := identityOf(m); problem != "" || m.HasNoID() {
 		return UnnamedNoID
 	}
 	return UnnamedNoFile

@@ -123,15 +123,22 @@ func (w *nameWorker) name(f *profileFile, addresses []uint64) {
 
 // at appends the functions at an address.
 func (f *profileFile) at(dst []trace.Symbol, address uint64) []trace.Symbol {
-	if f.symbols != nil {
-		if frames := f.symbols.frames(dst, address); len(frames) > 0 {
+	if f.breakpad != nil {
+		if frames := f.breakpad.frames(dst, address); len(frames) > 0 {
 			return frames
 		}
 	}
 	if f.File == nil {
 		return dst
 	}
-	return f.FramesLLVM(dst, address, true)
+	frames := f.FramesLLVM(dst, address, true)
+	if len(frames) == len(dst)+1 && rawName(&frames[len(dst)]) == "" {
+		// llvm-symbolizer reads no symbols of debug files.
+		if known := f.Frames(address); len(known) > 0 && known[len(known)-1].Function != "" {
+			return append(dst, rawNames(known)...)
+		}
+	}
+	return frames
 }
 
 // add adds a function, unless it is the only one of its address and nothing is known of it.
@@ -144,7 +151,7 @@ func (w *nameWorker) add(s *trace.Symbol, isAlone bool) {
 			w.read[raw] = name
 		}
 	}
-	if isAlone && name == "" {
+	if isAlone && name == "" && s.File == "" {
 		return
 	}
 	f := namedFrame{function: profilenames.Function{Name: name, File: w.text(s.File), Start: int64(s.StartLine)}, line: int32(s.Line), column: int32(s.Column)}

@@ -44,10 +44,10 @@ func (f *profileFile) findSymbols(n *profileNamer, m *profilenames.Mapping, id [
 				f.problem = fmt.Sprintf("%s: %v", object.SymbolFileName(name), err)
 				return true
 			}
-			f.symbols, f.problem = &symbolNames{file, base}, ""
+			f.breakpad, f.problem = &symbolNames{file, base}, ""
 			return false
 		})
-		if f.symbols != nil {
+		if f.breakpad != nil {
 			return
 		}
 	}

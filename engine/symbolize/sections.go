@@ -109,7 +109,7 @@ func (s *Session) fillBySection(p *pending, frames []trace.Symbol) {
 	} else {
 		var isKnown bool
 		if address, isKnown, err = f.find(q.text, s.Hex); !isKnown {
-			s.unknown.Store(&q.text)
+			s.notFound(p, q.text)
 		}
 		p.Symbol = q.text
 	}

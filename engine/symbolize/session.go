@@ -40,6 +40,13 @@ type Session struct {
 	// protocol this is do not know them.
 	IR bool
 
+	// Elsewhere, where it is not nil, answers the questions about files with build IDs.
+	Elsewhere Elsewhere
+	// Encoded writes answers as a Session of another machine reads them, in the place of text; WithSource: with the
+	// source that debug information has inside. CodeFirst opens the file of BuildID that has the code, where it is
+	// known, before one of debug information alone.
+	Encoded, WithSource, CodeFirst bool
+
 	// Message, where it is not nil, receives the problem of a question, a line without its
 	// end, when all answers before it are written.
 	Message func(text string)
@@ -76,6 +83,12 @@ func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 		}
 	}
 	a := answering{out: out, message: s.Message, options: s.Output, prepare: s.prepare, fill: s.fill, failed: s.faulted}
+	if s.Elsewhere != nil {
+		a.elsewhere = s.askElsewhere
+	}
+	if s.Encoded {
+		a.encode = s.encode
+	}
 	err := a.run(questions, input)
 	return errors.Join(s.refusal, err)
 }
@@ -113,22 +126,37 @@ func (s *Session) prepare(line string) pending {
 	}
 	f, ir, err := s.open(&q)
 	switch {
-	case err != nil && s.failed[q.module]:
-		// The message was written the first time.
-		if !s.Inlines && p.Kind == AnswerCode {
-			p.Frames = []trace.Symbol{{}}
-		}
+	case s.Elsewhere != nil && q.buildID != nil: // the file may be there alone
+		p.file, p.buildID, p.question = f, q.buildID, q
 	case err != nil:
-		s.failed[q.module] = true
-		if s.Output.Style == StyleJSON {
-			p.Error = reason(q.path, err)
-			break
-		}
-		p.message = s.message(q.module, reason(q.path, err))
+		s.fail(&p, &q, err)
 	default:
 		p.file, p.ir, p.question = f, ir, q
 	}
 	return p
+}
+
+// fail makes the answer to a question about a file that cannot be opened.
+func (s *Session) fail(p *pending, q *question, err error) {
+	switch {
+	case s.failed[q.module]:
+		// The message was written the first time.
+		if !s.Inlines && p.Kind == AnswerCode {
+			p.Frames = []trace.Symbol{{}}
+		}
+		return
+	case s.Output.Style == StyleJSON:
+		p.Error = reason(q.path, err)
+	default:
+		p.message = s.message(q.module, reason(q.path, err))
+	}
+	s.failed[q.module] = true
+}
+
+// notFound notes a name that no function has.
+func (s *Session) notFound(p *pending, name string) {
+	p.unknown = name
+	s.unknown.Store(&name)
 }
 
 // faulted reports a file that was cut while it was read.
@@ -141,7 +169,11 @@ func (s *Session) faulted(p *pending) error {
 // intermediate representation.
 func (s *Session) open(q *question) (*File, symbol.IR, error) {
 	if q.buildID != nil {
-		f, err := s.Symbolizer.OpenBuildID(q.buildID)
+		open := s.Symbolizer.OpenBuildID
+		if s.CodeFirst {
+			open = s.Symbolizer.OpenCode
+		}
+		f, err := open(q.buildID)
 		return f, nil, err
 	}
 	if s.Refuse != nil {
@@ -182,7 +214,7 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 			}
 		}
 		if len(f.Lookup(q.symbol)) == 0 {
-			s.unknown.Store(&q.symbol)
+			s.notFound(p, q.symbol)
 		}
 	case q.symbol != "": // variables are found by address only
 	default:

@@ -98,6 +98,17 @@ func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
 	return s.once(buildIDKey(id), func() (*object.Object, error) { return s.findBuildID(id) })
 }
 
+// OpenCode opens the code that Remote has for a build ID, or else what OpenBuildID opens.
+func (s *Symbolizer) OpenCode(id []byte) (*File, error) {
+	return s.once("code:"+string(id), func() (*object.Object, error) {
+		finder := object.Finder{IsUnseen: s.options.IsUnseen, Remote: s.options.Remote}
+		if o, _ := finder.FetchExecutable(id); o != nil {
+			return o, nil
+		}
+		return s.findBuildID(id)
+	})
+}
+
 func (s *Symbolizer) once(key string, open func() (*object.Object, error)) (*File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

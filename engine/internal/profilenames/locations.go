@@ -15,6 +15,7 @@ type location struct {
 	address  uint64
 	hasLines bool
 	isNamed  bool
+	system   uint64 // the text of a function that has no other name; 0: none
 	kind     FrameType
 }
 
@@ -28,7 +29,10 @@ func (p *Profile) readLocations() error {
 		if l.isNamed {
 			p.Named++
 		}
-		if l.mapping == 0 && (l.isNamed || l.address == 0) {
+		if l.mapping == 0 && (l.isNamed || l.system != 0 || l.address == 0) {
+			if !l.isNamed && l.system != 0 {
+				p.Named++
+			}
 			continue
 		}
 		m, err := p.mapping(l.mapping)
@@ -40,7 +44,11 @@ func (p *Profile) readLocations() error {
 			if m >= 0 {
 				p.Mappings[m].frames++
 			}
-			p.Frames = append(p.Frames, Frame{Address: l.address, Mapping: m, location: uint32(i), hasLines: l.hasLines, Type: l.kind})
+			system, err := p.text(p.layout.function, l.system)
+			if err != nil {
+				return fmt.Errorf("%s[%d]%w", p.layout.names[locations], i, err)
+			}
+			p.Frames = append(p.Frames, Frame{Address: l.address, Mapping: m, location: uint32(i), hasLines: l.hasLines, Type: l.kind, System: system})
 		case m >= 0:
 			p.Mappings[m].wasNamed = true
 		}
@@ -62,8 +70,11 @@ func (p *Profile) readLocation(s span, l *location) error {
 			if l.isNamed {
 				return nil
 			}
-			is, err := p.namesFunction(f.text)
-			l.isNamed = is
+			name, system, err := p.functionOf(f.text)
+			l.isNamed = name
+			if l.system == 0 {
+				l.system = system
+			}
 			return err
 		case number == locationAttributes && shift == 0:
 			return p.numbers(f, ".attribute_indices", func(index uint64) error {
@@ -87,8 +98,8 @@ func frameType(text string) FrameType {
 	return OtherFrame
 }
 
-// namesFunction reports whether a line names a function.
-func (p *Profile) namesFunction(line span) (is bool, err error) {
+// functionOf reports whether the function of a line has a name or a file, and returns the text of its symbol.
+func (p *Profile) functionOf(line span) (is bool, system uint64, err error) {
 	what := p.layout.function
 	var reference uint64
 	err = p.fieldsOf(line, p.layout.lines, func(f *field) error {
@@ -98,19 +109,23 @@ func (p *Profile) namesFunction(line span) (is bool, err error) {
 		return nil
 	})
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	s, ok, err := p.element(what, functions, reference)
 	if err != nil || !ok {
-		return false, err
+		return false, 0, err
 	}
 	err = p.fieldsOf(s, what, func(f *field) error {
-		if n := f.number - p.layout.shift; (n == functionName || n == functionSystem) && f.kind == protowire.VarintType && f.value != 0 {
+		switch n := f.number - p.layout.shift; {
+		case f.kind != protowire.VarintType || f.value == 0:
+		case n == functionName, n == functionFile:
 			is = true
+		case n == functionSystem:
+			system = f.value
 		}
 		return nil
 	})
-	return is, err
+	return is, system, err
 }
 
 // mapping returns the mapping that a location refers to; -1: none.

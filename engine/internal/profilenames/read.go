@@ -37,6 +37,9 @@ type Frame struct {
 	location uint32 // of the table
 	hasLines bool   // they name nothing
 	Type     FrameType
+	// System is the name of the function's symbol where that is all that is known: profilers of accelerators
+	// name the kernel so, and its address counts from the beginning of that.
+	System string
 }
 
 // FrameType is an index of the values of profile.frame.type that the profile has; 0: none.
@@ -61,6 +64,9 @@ type Mapping struct {
 
 // IsMain reports whether the profile says that the mapping is the program's executable: pprof's first one is.
 func (m *Mapping) IsMain() bool { return m.isMain }
+
+// HasNoID reports whether nothing identifies the file.
+func (m *Mapping) HasNoID() bool { return m.GNU == "" && m.Go == "" && m.Hash == "" }
 
 // frameTypes are the values of profile.frame.type whose code is in files, by FrameType. OtherFrame is of code
 // that a runtime runs.

@@ -23,6 +23,7 @@ type Job struct {
 	Snapshot         *Snapshot         `json:",omitempty"`
 	Compare          *Compare          `json:",omitempty"`
 	Symbolize        *Symbolize        `json:",omitempty"`
+	SymbolQuestions  *SymbolQuestions  `json:",omitempty"`
 	SymbolizeProfile *SymbolizeProfile `json:",omitempty"`
 	Identify         *Identify         `json:",omitempty"`
 	Evaluate         *Evaluate         `json:",omitempty"`
@@ -42,7 +43,7 @@ func (j *Job) Name() string {
 		return "snapshot"
 	case j.Compare != nil:
 		return "compare"
-	case j.Symbolize != nil, j.SymbolizeProfile != nil:
+	case j.Symbolize != nil, j.SymbolQuestions != nil, j.SymbolizeProfile != nil:
 		return "symbolize"
 	case j.Evaluate != nil:
 		return "eval"
@@ -161,6 +162,8 @@ func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 		return j.Compare.run(ctx, r)
 	case j.Symbolize != nil:
 		return j.Symbolize.run(r)
+	case j.SymbolQuestions != nil:
+		return j.SymbolQuestions.run(r)
 	case j.SymbolizeProfile != nil:
 		return j.SymbolizeProfile.run(ctx, r)
 	case j.Identify != nil:

@@ -19,10 +19,7 @@ type Symbolize struct {
 
 // Check refuses a malformed build ID.
 func (s *Symbolize) Check() error {
-	if n := len(s.BuildId); n < 2 || n > 64 {
-		return wrong("build ID \"%x\": expected 2 to 64 bytes in hexadecimal", s.BuildId)
-	}
-	return nil
+	return checkBuildID(s.BuildId)
 }
 
 func (s *Symbolize) run(r *Request) (o Outcome, err error) {

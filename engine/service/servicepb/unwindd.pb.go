@@ -141,6 +141,107 @@ func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_unwindd_proto_rawDescGZIP(), []int{12, 0}
 }
 
+type SymbolQuestionOptions_Style int32
+
+const (
+	SymbolQuestionOptions_LLVM      SymbolQuestionOptions_Style = 0 // llvm-symbolizer's own
+	SymbolQuestionOptions_LLVM_GNU  SymbolQuestionOptions_Style = 1 // llvm-symbolizer --output-style=GNU
+	SymbolQuestionOptions_JSON      SymbolQuestionOptions_Style = 2 // llvm-symbolizer --output-style=JSON
+	SymbolQuestionOptions_ADDR2LINE SymbolQuestionOptions_Style = 3 // binutils' addr2line
+)
+
+// Enum value maps for SymbolQuestionOptions_Style.
+var (
+	SymbolQuestionOptions_Style_name = map[int32]string{
+		0: "LLVM",
+		1: "LLVM_GNU",
+		2: "JSON",
+		3: "ADDR2LINE",
+	}
+	SymbolQuestionOptions_Style_value = map[string]int32{
+		"LLVM":      0,
+		"LLVM_GNU":  1,
+		"JSON":      2,
+		"ADDR2LINE": 3,
+	}
+)
+
+func (x SymbolQuestionOptions_Style) Enum() *SymbolQuestionOptions_Style {
+	p := new(SymbolQuestionOptions_Style)
+	*p = x
+	return p
+}
+
+func (x SymbolQuestionOptions_Style) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SymbolQuestionOptions_Style) Descriptor() protoreflect.EnumDescriptor {
+	return file_unwindd_proto_enumTypes[2].Descriptor()
+}
+
+func (SymbolQuestionOptions_Style) Type() protoreflect.EnumType {
+	return &file_unwindd_proto_enumTypes[2]
+}
+
+func (x SymbolQuestionOptions_Style) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions_Style.Descriptor instead.
+func (SymbolQuestionOptions_Style) EnumDescriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28, 0}
+}
+
+type SymbolQuestionOptions_Functions int32
+
+const (
+	SymbolQuestionOptions_LINKAGE SymbolQuestionOptions_Functions = 0
+	SymbolQuestionOptions_SHORT   SymbolQuestionOptions_Functions = 1
+	SymbolQuestionOptions_NONE    SymbolQuestionOptions_Functions = 2
+)
+
+// Enum value maps for SymbolQuestionOptions_Functions.
+var (
+	SymbolQuestionOptions_Functions_name = map[int32]string{
+		0: "LINKAGE",
+		1: "SHORT",
+		2: "NONE",
+	}
+	SymbolQuestionOptions_Functions_value = map[string]int32{
+		"LINKAGE": 0,
+		"SHORT":   1,
+		"NONE":    2,
+	}
+)
+
+func (x SymbolQuestionOptions_Functions) Enum() *SymbolQuestionOptions_Functions {
+	p := new(SymbolQuestionOptions_Functions)
+	*p = x
+	return p
+}
+
+func (x SymbolQuestionOptions_Functions) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SymbolQuestionOptions_Functions) Descriptor() protoreflect.EnumDescriptor {
+	return file_unwindd_proto_enumTypes[3].Descriptor()
+}
+
+func (SymbolQuestionOptions_Functions) Type() protoreflect.EnumType {
+	return &file_unwindd_proto_enumTypes[3]
+}
+
+func (x SymbolQuestionOptions_Functions) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions_Functions.Descriptor instead.
+func (SymbolQuestionOptions_Functions) EnumDescriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28, 1}
+}
+
 // StackOptions are the flags of `unwindd stack`.
 type StackOptions struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -2824,6 +2925,160 @@ func (x *SymbolizeRequest) GetAddresses() []uint64 {
 	return nil
 }
 
+// SymbolQuestionOptions say which frames an address has.
+type SymbolQuestionOptions struct {
+	state         protoimpl.MessageState          `protogen:"open.v1"`
+	BuildId       []byte                          `protobuf:"bytes,1,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
+	Style         SymbolQuestionOptions_Style     `protobuf:"varint,2,opt,name=style,proto3,enum=unwindd.v1.SymbolQuestionOptions_Style" json:"style,omitempty"`
+	Functions     SymbolQuestionOptions_Functions `protobuf:"varint,3,opt,name=functions,proto3,enum=unwindd.v1.SymbolQuestionOptions_Functions" json:"functions,omitempty"`
+	NoInlines     bool                            `protobuf:"varint,4,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
+	Hex           bool                            `protobuf:"varint,5,opt,name=hex,proto3" json:"hex,omitempty"`                              // numbers are hexadecimal, with 0x or without
+	AdjustVma     uint64                          `protobuf:"varint,6,opt,name=adjust_vma,json=adjustVma,proto3" json:"adjust_vma,omitempty"` // subtracted from every address
+	DebugFile     bool                            `protobuf:"varint,7,opt,name=debug_file,json=debugFile,proto3" json:"debug_file,omitempty"` // the file that is asked about is the separate debug file
+	Source        bool                            `protobuf:"varint,8,opt,name=source,proto3" json:"source,omitempty"`                        // with the text of source files that debug information has inside
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolQuestionOptions) Reset() {
+	*x = SymbolQuestionOptions{}
+	mi := &file_unwindd_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolQuestionOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolQuestionOptions) ProtoMessage() {}
+
+func (x *SymbolQuestionOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolQuestionOptions.ProtoReflect.Descriptor instead.
+func (*SymbolQuestionOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SymbolQuestionOptions) GetBuildId() []byte {
+	if x != nil {
+		return x.BuildId
+	}
+	return nil
+}
+
+func (x *SymbolQuestionOptions) GetStyle() SymbolQuestionOptions_Style {
+	if x != nil {
+		return x.Style
+	}
+	return SymbolQuestionOptions_LLVM
+}
+
+func (x *SymbolQuestionOptions) GetFunctions() SymbolQuestionOptions_Functions {
+	if x != nil {
+		return x.Functions
+	}
+	return SymbolQuestionOptions_LINKAGE
+}
+
+func (x *SymbolQuestionOptions) GetNoInlines() bool {
+	if x != nil {
+		return x.NoInlines
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetHex() bool {
+	if x != nil {
+		return x.Hex
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetAdjustVma() uint64 {
+	if x != nil {
+		return x.AdjustVma
+	}
+	return 0
+}
+
+func (x *SymbolQuestionOptions) GetDebugFile() bool {
+	if x != nil {
+		return x.DebugFile
+	}
+	return false
+}
+
+func (x *SymbolQuestionOptions) GetSource() bool {
+	if x != nil {
+		return x.Source
+	}
+	return false
+}
+
+type SymbolizeQuestionsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Options *SymbolQuestionOptions `protobuf:"bytes,1,opt,name=options,proto3" json:"options,omitempty"`
+	// Lines of llvm-symbolizer's protocol without the name of a file, as "0x1234", "DATA 0x1234" or "main+4".
+	Questions     []string `protobuf:"bytes,2,rep,name=questions,proto3" json:"questions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SymbolizeQuestionsRequest) Reset() {
+	*x = SymbolizeQuestionsRequest{}
+	mi := &file_unwindd_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SymbolizeQuestionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SymbolizeQuestionsRequest) ProtoMessage() {}
+
+func (x *SymbolizeQuestionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SymbolizeQuestionsRequest.ProtoReflect.Descriptor instead.
+func (*SymbolizeQuestionsRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SymbolizeQuestionsRequest) GetOptions() *SymbolQuestionOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *SymbolizeQuestionsRequest) GetQuestions() []string {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
 // SymbolizeProfileOptions say how a profile gets names.
 type SymbolizeProfileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2836,7 +3091,7 @@ type SymbolizeProfileOptions struct {
 
 func (x *SymbolizeProfileOptions) Reset() {
 	*x = SymbolizeProfileOptions{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3103,7 @@ func (x *SymbolizeProfileOptions) String() string {
 func (*SymbolizeProfileOptions) ProtoMessage() {}
 
 func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3116,7 @@ func (x *SymbolizeProfileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileOptions.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileOptions) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SymbolizeProfileOptions) GetFormat() string {
@@ -2884,7 +3139,7 @@ type SymbolizeProfileRequest struct {
 
 func (x *SymbolizeProfileRequest) Reset() {
 	*x = SymbolizeProfileRequest{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3151,7 @@ func (x *SymbolizeProfileRequest) String() string {
 func (*SymbolizeProfileRequest) ProtoMessage() {}
 
 func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3164,7 @@ func (x *SymbolizeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeProfileRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SymbolizeProfileRequest) GetPart() isSymbolizeProfileRequest_Part {
@@ -2963,7 +3218,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3230,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3243,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -3010,7 +3265,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3277,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3290,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -3068,7 +3323,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3335,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[32]
+	mi := &file_unwindd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3348,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{32}
+	return file_unwindd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -3165,7 +3420,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3432,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[33]
+	mi := &file_unwindd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3445,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{33}
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -3243,7 +3498,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3510,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[34]
+	mi := &file_unwindd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3523,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{34}
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -3287,7 +3542,7 @@ type DeleteObjectRequest struct {
 
 func (x *DeleteObjectRequest) Reset() {
 	*x = DeleteObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3554,7 @@ func (x *DeleteObjectRequest) String() string {
 func (*DeleteObjectRequest) ProtoMessage() {}
 
 func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3567,7 @@ func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
 func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteObjectRequest) GetBuildId() []byte {
@@ -3330,7 +3585,7 @@ type DeleteObjectResponse struct {
 
 func (x *DeleteObjectResponse) Reset() {
 	*x = DeleteObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3597,7 @@ func (x *DeleteObjectResponse) String() string {
 func (*DeleteObjectResponse) ProtoMessage() {}
 
 func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3610,7 @@ func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
 func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{36}
+	return file_unwindd_proto_rawDescGZIP(), []int{38}
 }
 
 type ArchitecturesRequest struct {
@@ -3366,7 +3621,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3633,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3646,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{37}
+	return file_unwindd_proto_rawDescGZIP(), []int{39}
 }
 
 type FindObjectsRequest struct {
@@ -3403,7 +3658,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3670,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3683,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{38}
+	return file_unwindd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3448,7 +3703,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[39]
+	mi := &file_unwindd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3715,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[39]
+	mi := &file_unwindd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3728,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{39}
+	return file_unwindd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3494,7 +3749,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[40]
+	mi := &file_unwindd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3506,7 +3761,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[40]
+	mi := &file_unwindd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3519,7 +3774,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{40}
+	return file_unwindd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3785,7 +4040,31 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"no_inlines\x18\x02 \x01(\bR\tnoInlines\x12\x18\n" +
 	"\amangled\x18\x03 \x01(\bR\amangled\x12\x1c\n" +
-	"\taddresses\x18\x04 \x03(\x04R\taddresses\"1\n" +
+	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xac\x03\n" +
+	"\x15SymbolQuestionOptions\x12\x19\n" +
+	"\bbuild_id\x18\x01 \x01(\fR\abuildId\x12=\n" +
+	"\x05style\x18\x02 \x01(\x0e2'.unwindd.v1.SymbolQuestionOptions.StyleR\x05style\x12I\n" +
+	"\tfunctions\x18\x03 \x01(\x0e2+.unwindd.v1.SymbolQuestionOptions.FunctionsR\tfunctions\x12\x1d\n" +
+	"\n" +
+	"no_inlines\x18\x04 \x01(\bR\tnoInlines\x12\x10\n" +
+	"\x03hex\x18\x05 \x01(\bR\x03hex\x12\x1d\n" +
+	"\n" +
+	"adjust_vma\x18\x06 \x01(\x04R\tadjustVma\x12\x1d\n" +
+	"\n" +
+	"debug_file\x18\a \x01(\bR\tdebugFile\x12\x16\n" +
+	"\x06source\x18\b \x01(\bR\x06source\"8\n" +
+	"\x05Style\x12\b\n" +
+	"\x04LLVM\x10\x00\x12\f\n" +
+	"\bLLVM_GNU\x10\x01\x12\b\n" +
+	"\x04JSON\x10\x02\x12\r\n" +
+	"\tADDR2LINE\x10\x03\"-\n" +
+	"\tFunctions\x12\v\n" +
+	"\aLINKAGE\x10\x00\x12\t\n" +
+	"\x05SHORT\x10\x01\x12\b\n" +
+	"\x04NONE\x10\x02\"v\n" +
+	"\x19SymbolizeQuestionsRequest\x12;\n" +
+	"\aoptions\x18\x01 \x01(\v2!.unwindd.v1.SymbolQuestionOptionsR\aoptions\x12\x1c\n" +
+	"\tquestions\x18\x02 \x03(\tR\tquestions\"1\n" +
 	"\x17SymbolizeProfileOptions\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\tR\x06format\"x\n" +
 	"\x17SymbolizeProfileRequest\x12?\n" +
@@ -3826,14 +4105,15 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\x9b\x06\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xee\x06\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
 	"\aProfile\x12\x1a.unwindd.v1.ProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
 	"\bEvaluate\x12\x1b.unwindd.v1.EvaluateRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
-	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12O\n" +
+	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12Q\n" +
+	"\x12SymbolizeQuestions\x12%.unwindd.v1.SymbolizeQuestionsRequest\x1a\x12.unwindd.v1.Report0\x01\x12O\n" +
 	"\x10SymbolizeProfile\x12#.unwindd.v1.SymbolizeProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12J\n" +
 	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12G\n" +
 	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12Q\n" +
@@ -3852,113 +4132,122 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 	return file_unwindd_proto_rawDescData
 }
 
-var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_unwindd_proto_goTypes = []any{
-	(FileQuestion_Kind)(0),          // 0: unwindd.v1.FileQuestion.Kind
-	(MemoryAnswer_Kind)(0),          // 1: unwindd.v1.MemoryAnswer.Kind
-	(*StackOptions)(nil),            // 2: unwindd.v1.StackOptions
-	(*StackRequest)(nil),            // 3: unwindd.v1.StackRequest
-	(*WalkOptions)(nil),             // 4: unwindd.v1.WalkOptions
-	(*WalkRequest)(nil),             // 5: unwindd.v1.WalkRequest
-	(*WalkResponse)(nil),            // 6: unwindd.v1.WalkResponse
-	(*Question)(nil),                // 7: unwindd.v1.Question
-	(*MemoryQuestion)(nil),          // 8: unwindd.v1.MemoryQuestion
-	(*MappingQuestion)(nil),         // 9: unwindd.v1.MappingQuestion
-	(*DebugQuestion)(nil),           // 10: unwindd.v1.DebugQuestion
-	(*FileQuestion)(nil),            // 11: unwindd.v1.FileQuestion
-	(*FileExtent)(nil),              // 12: unwindd.v1.FileExtent
-	(*Answer)(nil),                  // 13: unwindd.v1.Answer
-	(*MemoryAnswer)(nil),            // 14: unwindd.v1.MemoryAnswer
-	(*MappingAnswer)(nil),           // 15: unwindd.v1.MappingAnswer
-	(*MemoryMapping)(nil),           // 16: unwindd.v1.MemoryMapping
-	(*DebugAnswer)(nil),             // 17: unwindd.v1.DebugAnswer
-	(*TriedFile)(nil),               // 18: unwindd.v1.TriedFile
-	(*FileAnswer)(nil),              // 19: unwindd.v1.FileAnswer
-	(*ProfileOptions)(nil),          // 20: unwindd.v1.ProfileOptions
-	(*ProfileRequest)(nil),          // 21: unwindd.v1.ProfileRequest
-	(*SnapshotOptions)(nil),         // 22: unwindd.v1.SnapshotOptions
-	(*CompareOptions)(nil),          // 23: unwindd.v1.CompareOptions
-	(*SnapshotRequest)(nil),         // 24: unwindd.v1.SnapshotRequest
-	(*EvaluateOptions)(nil),         // 25: unwindd.v1.EvaluateOptions
-	(*EvaluateRequest)(nil),         // 26: unwindd.v1.EvaluateRequest
-	(*Report)(nil),                  // 27: unwindd.v1.Report
-	(*ReportEnd)(nil),               // 28: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),        // 29: unwindd.v1.SymbolizeRequest
-	(*SymbolizeProfileOptions)(nil), // 30: unwindd.v1.SymbolizeProfileOptions
-	(*SymbolizeProfileRequest)(nil), // 31: unwindd.v1.SymbolizeProfileRequest
-	(*SymbolizeResponse)(nil),       // 32: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),       // 33: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),         // 34: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),        // 35: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),       // 36: unwindd.v1.PutObjectResponse
-	(*DeleteObjectRequest)(nil),     // 37: unwindd.v1.DeleteObjectRequest
-	(*DeleteObjectResponse)(nil),    // 38: unwindd.v1.DeleteObjectResponse
-	(*ArchitecturesRequest)(nil),    // 39: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),      // 40: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),     // 41: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),             // 42: unwindd.v1.ObjectFiles
+	(FileQuestion_Kind)(0),               // 0: unwindd.v1.FileQuestion.Kind
+	(MemoryAnswer_Kind)(0),               // 1: unwindd.v1.MemoryAnswer.Kind
+	(SymbolQuestionOptions_Style)(0),     // 2: unwindd.v1.SymbolQuestionOptions.Style
+	(SymbolQuestionOptions_Functions)(0), // 3: unwindd.v1.SymbolQuestionOptions.Functions
+	(*StackOptions)(nil),                 // 4: unwindd.v1.StackOptions
+	(*StackRequest)(nil),                 // 5: unwindd.v1.StackRequest
+	(*WalkOptions)(nil),                  // 6: unwindd.v1.WalkOptions
+	(*WalkRequest)(nil),                  // 7: unwindd.v1.WalkRequest
+	(*WalkResponse)(nil),                 // 8: unwindd.v1.WalkResponse
+	(*Question)(nil),                     // 9: unwindd.v1.Question
+	(*MemoryQuestion)(nil),               // 10: unwindd.v1.MemoryQuestion
+	(*MappingQuestion)(nil),              // 11: unwindd.v1.MappingQuestion
+	(*DebugQuestion)(nil),                // 12: unwindd.v1.DebugQuestion
+	(*FileQuestion)(nil),                 // 13: unwindd.v1.FileQuestion
+	(*FileExtent)(nil),                   // 14: unwindd.v1.FileExtent
+	(*Answer)(nil),                       // 15: unwindd.v1.Answer
+	(*MemoryAnswer)(nil),                 // 16: unwindd.v1.MemoryAnswer
+	(*MappingAnswer)(nil),                // 17: unwindd.v1.MappingAnswer
+	(*MemoryMapping)(nil),                // 18: unwindd.v1.MemoryMapping
+	(*DebugAnswer)(nil),                  // 19: unwindd.v1.DebugAnswer
+	(*TriedFile)(nil),                    // 20: unwindd.v1.TriedFile
+	(*FileAnswer)(nil),                   // 21: unwindd.v1.FileAnswer
+	(*ProfileOptions)(nil),               // 22: unwindd.v1.ProfileOptions
+	(*ProfileRequest)(nil),               // 23: unwindd.v1.ProfileRequest
+	(*SnapshotOptions)(nil),              // 24: unwindd.v1.SnapshotOptions
+	(*CompareOptions)(nil),               // 25: unwindd.v1.CompareOptions
+	(*SnapshotRequest)(nil),              // 26: unwindd.v1.SnapshotRequest
+	(*EvaluateOptions)(nil),              // 27: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),              // 28: unwindd.v1.EvaluateRequest
+	(*Report)(nil),                       // 29: unwindd.v1.Report
+	(*ReportEnd)(nil),                    // 30: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),             // 31: unwindd.v1.SymbolizeRequest
+	(*SymbolQuestionOptions)(nil),        // 32: unwindd.v1.SymbolQuestionOptions
+	(*SymbolizeQuestionsRequest)(nil),    // 33: unwindd.v1.SymbolizeQuestionsRequest
+	(*SymbolizeProfileOptions)(nil),      // 34: unwindd.v1.SymbolizeProfileOptions
+	(*SymbolizeProfileRequest)(nil),      // 35: unwindd.v1.SymbolizeProfileRequest
+	(*SymbolizeResponse)(nil),            // 36: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),            // 37: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),              // 38: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),             // 39: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),            // 40: unwindd.v1.PutObjectResponse
+	(*DeleteObjectRequest)(nil),          // 41: unwindd.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),         // 42: unwindd.v1.DeleteObjectResponse
+	(*ArchitecturesRequest)(nil),         // 43: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),           // 44: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),          // 45: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),                  // 46: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
-	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
-	2,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
-	22, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
-	23, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
-	4,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
-	13, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
-	7,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	28, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
-	8,  // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
-	9,  // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
-	10, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
-	11, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
+	4,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
+	4,  // 1: unwindd.v1.WalkOptions.stack:type_name -> unwindd.v1.StackOptions
+	24, // 2: unwindd.v1.WalkOptions.snapshot:type_name -> unwindd.v1.SnapshotOptions
+	25, // 3: unwindd.v1.WalkOptions.compare:type_name -> unwindd.v1.CompareOptions
+	6,  // 4: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
+	15, // 5: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
+	9,  // 6: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
+	30, // 7: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	10, // 8: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
+	11, // 9: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
+	12, // 10: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
+	13, // 11: unwindd.v1.Question.file:type_name -> unwindd.v1.FileQuestion
 	0,  // 12: unwindd.v1.FileQuestion.kind:type_name -> unwindd.v1.FileQuestion.Kind
-	12, // 13: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
-	14, // 14: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
-	15, // 15: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
-	17, // 16: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
-	19, // 17: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
+	14, // 13: unwindd.v1.FileQuestion.extents:type_name -> unwindd.v1.FileExtent
+	16, // 14: unwindd.v1.Answer.memory:type_name -> unwindd.v1.MemoryAnswer
+	17, // 15: unwindd.v1.Answer.mapping:type_name -> unwindd.v1.MappingAnswer
+	19, // 16: unwindd.v1.Answer.debug:type_name -> unwindd.v1.DebugAnswer
+	21, // 17: unwindd.v1.Answer.file:type_name -> unwindd.v1.FileAnswer
 	1,  // 18: unwindd.v1.MemoryAnswer.kind:type_name -> unwindd.v1.MemoryAnswer.Kind
-	16, // 19: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
-	16, // 20: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
-	16, // 21: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
-	18, // 22: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
-	12, // 23: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
-	20, // 24: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
-	22, // 25: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	25, // 26: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
-	28, // 27: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	30, // 28: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
-	33, // 29: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	34, // 30: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	42, // 31: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 32: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 33: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	21, // 34: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	24, // 35: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	26, // 36: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
-	29, // 37: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	31, // 38: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
-	35, // 39: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	39, // 40: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	37, // 41: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
-	40, // 42: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	27, // 43: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 44: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	27, // 45: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	27, // 46: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	27, // 47: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	32, // 48: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	27, // 49: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	36, // 50: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	27, // 51: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	38, // 52: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
-	41, // 53: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	43, // [43:54] is the sub-list for method output_type
-	32, // [32:43] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	18, // 19: unwindd.v1.MappingAnswer.below:type_name -> unwindd.v1.MemoryMapping
+	18, // 20: unwindd.v1.MappingAnswer.at:type_name -> unwindd.v1.MemoryMapping
+	18, // 21: unwindd.v1.MappingAnswer.above:type_name -> unwindd.v1.MemoryMapping
+	20, // 22: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
+	14, // 23: unwindd.v1.FileAnswer.there:type_name -> unwindd.v1.FileExtent
+	22, // 24: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
+	24, // 25: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
+	27, // 26: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	30, // 27: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	2,  // 28: unwindd.v1.SymbolQuestionOptions.style:type_name -> unwindd.v1.SymbolQuestionOptions.Style
+	3,  // 29: unwindd.v1.SymbolQuestionOptions.functions:type_name -> unwindd.v1.SymbolQuestionOptions.Functions
+	32, // 30: unwindd.v1.SymbolizeQuestionsRequest.options:type_name -> unwindd.v1.SymbolQuestionOptions
+	34, // 31: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
+	37, // 32: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	38, // 33: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	46, // 34: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	5,  // 35: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	7,  // 36: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	23, // 37: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	26, // 38: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	28, // 39: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	31, // 40: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	33, // 41: unwindd.v1.Unwindd.SymbolizeQuestions:input_type -> unwindd.v1.SymbolizeQuestionsRequest
+	35, // 42: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
+	39, // 43: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	43, // 44: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	41, // 45: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
+	44, // 46: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	29, // 47: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	8,  // 48: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	29, // 49: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	29, // 50: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	29, // 51: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	36, // 52: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	29, // 53: unwindd.v1.Unwindd.SymbolizeQuestions:output_type -> unwindd.v1.Report
+	29, // 54: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	40, // 55: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	29, // 56: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	42, // 57: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
+	45, // 58: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	47, // [47:59] is the sub-list for method output_type
+	35, // [35:47] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -4013,11 +4302,11 @@ func file_unwindd_proto_init() {
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[29].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[31].OneofWrappers = []any{
 		(*SymbolizeProfileRequest_Options)(nil),
 		(*SymbolizeProfileRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[33].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[35].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -4026,8 +4315,8 @@ func file_unwindd_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   41,
+			NumEnums:      4,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

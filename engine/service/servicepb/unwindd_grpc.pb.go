@@ -35,17 +35,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Unwindd_Stack_FullMethodName            = "/unwindd.v1.Unwindd/Stack"
-	Unwindd_Walk_FullMethodName             = "/unwindd.v1.Unwindd/Walk"
-	Unwindd_Profile_FullMethodName          = "/unwindd.v1.Unwindd/Profile"
-	Unwindd_Snapshot_FullMethodName         = "/unwindd.v1.Unwindd/Snapshot"
-	Unwindd_Evaluate_FullMethodName         = "/unwindd.v1.Unwindd/Evaluate"
-	Unwindd_Symbolize_FullMethodName        = "/unwindd.v1.Unwindd/Symbolize"
-	Unwindd_SymbolizeProfile_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeProfile"
-	Unwindd_PutObject_FullMethodName        = "/unwindd.v1.Unwindd/PutObject"
-	Unwindd_Architectures_FullMethodName    = "/unwindd.v1.Unwindd/Architectures"
-	Unwindd_DeleteObject_FullMethodName     = "/unwindd.v1.Unwindd/DeleteObject"
-	Unwindd_FindObjects_FullMethodName      = "/unwindd.v1.Unwindd/FindObjects"
+	Unwindd_Stack_FullMethodName              = "/unwindd.v1.Unwindd/Stack"
+	Unwindd_Walk_FullMethodName               = "/unwindd.v1.Unwindd/Walk"
+	Unwindd_Profile_FullMethodName            = "/unwindd.v1.Unwindd/Profile"
+	Unwindd_Snapshot_FullMethodName           = "/unwindd.v1.Unwindd/Snapshot"
+	Unwindd_Evaluate_FullMethodName           = "/unwindd.v1.Unwindd/Evaluate"
+	Unwindd_Symbolize_FullMethodName          = "/unwindd.v1.Unwindd/Symbolize"
+	Unwindd_SymbolizeQuestions_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeQuestions"
+	Unwindd_SymbolizeProfile_FullMethodName   = "/unwindd.v1.Unwindd/SymbolizeProfile"
+	Unwindd_PutObject_FullMethodName          = "/unwindd.v1.Unwindd/PutObject"
+	Unwindd_Architectures_FullMethodName      = "/unwindd.v1.Unwindd/Architectures"
+	Unwindd_DeleteObject_FullMethodName       = "/unwindd.v1.Unwindd/DeleteObject"
+	Unwindd_FindObjects_FullMethodName        = "/unwindd.v1.Unwindd/FindObjects"
 )
 
 // UnwinddClient is the client API for Unwindd service.
@@ -71,6 +72,10 @@ type UnwinddClient interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse], error)
+	// SymbolizeQuestions answers questions about a file that is kept or found by its build ID. The report is
+	// a sequence of CBOR (RFC 8742), an answer for each, as Go's package engine/symbolize has it: all from which
+	// the caller writes in the manner of llvm-symbolizer or addr2line.
+	SymbolizeQuestions(ctx context.Context, in *SymbolizeQuestionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error)
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error)
@@ -174,9 +179,28 @@ func (c *unwinddClient) Symbolize(ctx context.Context, opts ...grpc.CallOption) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeClient = grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse]
 
+func (c *unwinddClient) SymbolizeQuestions(ctx context.Context, in *SymbolizeQuestionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_SymbolizeQuestions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SymbolizeQuestionsRequest, Report]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeQuestionsClient = grpc.ServerStreamingClient[Report]
+
 func (c *unwinddClient) SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_SymbolizeProfile_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_SymbolizeProfile_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +213,7 @@ type Unwindd_SymbolizeProfileClient = grpc.BidiStreamingClient[SymbolizeProfileR
 
 func (c *unwinddClient) PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[7], Unwindd_PutObject_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[8], Unwindd_PutObject_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +226,7 @@ type Unwindd_PutObjectClient = grpc.ClientStreamingClient[PutObjectRequest, PutO
 
 func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[8], Unwindd_Architectures_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[9], Unwindd_Architectures_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -262,6 +286,10 @@ type UnwinddServer interface {
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error
+	// SymbolizeQuestions answers questions about a file that is kept or found by its build ID. The report is
+	// a sequence of CBOR (RFC 8742), an answer for each, as Go's package engine/symbolize has it: all from which
+	// the caller writes in the manner of llvm-symbolizer or addr2line.
+	SymbolizeQuestions(*SymbolizeQuestionsRequest, grpc.ServerStreamingServer[Report]) error
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error
@@ -304,6 +332,9 @@ func (UnimplementedUnwinddServer) Evaluate(grpc.BidiStreamingServer[EvaluateRequ
 }
 func (UnimplementedUnwinddServer) Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Symbolize not implemented")
+}
+func (UnimplementedUnwinddServer) SymbolizeQuestions(*SymbolizeQuestionsRequest, grpc.ServerStreamingServer[Report]) error {
+	return status.Error(codes.Unimplemented, "method SymbolizeQuestions not implemented")
 }
 func (UnimplementedUnwinddServer) SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error {
 	return status.Error(codes.Unimplemented, "method SymbolizeProfile not implemented")
@@ -382,6 +413,17 @@ func _Unwindd_Symbolize_Handler(srv interface{}, stream grpc.ServerStream) error
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SymbolizeServer = grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]
+
+func _Unwindd_SymbolizeQuestions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SymbolizeQuestionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(UnwinddServer).SymbolizeQuestions(m, &grpc.GenericServerStream[SymbolizeQuestionsRequest, Report]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_SymbolizeQuestionsServer = grpc.ServerStreamingServer[Report]
 
 func _Unwindd_SymbolizeProfile_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(UnwinddServer).SymbolizeProfile(&grpc.GenericServerStream[SymbolizeProfileRequest, Report]{ServerStream: stream})
@@ -496,6 +538,11 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Unwindd_Symbolize_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "SymbolizeQuestions",
+			Handler:       _Unwindd_SymbolizeQuestions_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "SymbolizeProfile",

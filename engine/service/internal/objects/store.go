@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/internal/bounded"
 	"github.com/unwindd/unwindd/internal/host"
 )
@@ -93,11 +92,6 @@ func (s *Store) folder(id []byte) string {
 // Find returns the path of the file of a build ID that was put first; "" where the store does not
 // have it.
 func (s *Store) Find(id []byte, kind string) string { return s.Of("").Find(id, kind) }
-
-// Fetch implements object.Remote, as Find.
-func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	return s.Of("").Fetch(f)
-}
 
 // Part is a file that is being sent. Close removes it unless it was kept.
 type Part struct {

@@ -146,7 +146,7 @@ func TestBuildIDsThatAreNone(t *testing.T) {
 			t.Errorf("build ID %x is found", id)
 		}
 	}
-	if path, _ := s.Fetch(object.RemoteFile{Kind: object.RemoteSource, BuildID: []byte{1, 2}}); path != "" {
+	if path, _ := s.Of("").Fetch(object.RemoteFile{Kind: object.RemoteSource, BuildID: []byte{1, 2}}); path != "" {
 		t.Error(path)
 	}
 }
@@ -164,7 +164,7 @@ func TestManyPutAtOnce(t *testing.T) {
 				if err := put(t, s, []byte{byte(k), 1}, 100+i, Executable); err != nil {
 					t.Error(err)
 				}
-				if path, _ := s.Fetch(object.RemoteFile{Kind: object.RemoteExecutable, BuildID: []byte{byte(k), 1}}); path == "" {
+				if path, _ := s.Of("").Fetch(object.RemoteFile{Kind: object.RemoteExecutable, BuildID: []byte{byte(k), 1}}); path == "" {
 					t.Error("what was put is not there")
 				}
 			}
