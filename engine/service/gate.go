@@ -47,7 +47,8 @@ type gate struct {
 
 	mu       sync.Mutex
 	changed  sync.Cond
-	isStream bool  // its call asks for messages by next
+	isSingle bool  // its call takes one message
+	isStream bool  // its call asks for messages by ask
 	requests int   // for messages
 	wants    int   // messages; one for a call without a stream
 	came     int   // messages that were passed on whole
@@ -62,6 +63,9 @@ type gate struct {
 
 // newGate makes the gate of a request.
 func newGate(r *http.Request, c *http.ResponseController, memory share, idle time.Duration) *gate {
+	if counting, ok := r.Body.(*countingReader); ok {
+		counting.allowance = nil // the gate has its own
+	}
 	g := &gate{body: r.Body, memory: memory, idle: idle, wants: 1, failed: make(chan struct{})}
 	g.changed.L = &g.mu
 	g.ctx, g.end = context.WithCancel(r.Context())
@@ -121,6 +125,9 @@ func (g *gate) next() error {
 	g.mu.Lock()
 	g.isAtHead = false
 	g.allowance.rest()
+	if err == nil && g.isSingle && g.came > 0 {
+		err = badRequest.new("a second message, expected one")
+	}
 	for err == nil && g.wants <= g.came && g.ctx.Err() == nil {
 		g.changed.Wait()
 	}
@@ -154,7 +161,7 @@ func (g *gate) hold(size int64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.taken = size * messageCost
+	g.taken += size * messageCost
 	return nil
 }
 

@@ -38,6 +38,17 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
+// clientStreams returns the paths of calls that take more than one message.
+func clientStreams(g *grpc.Server) map[string]bool {
+	paths := map[string]bool{}
+	for service, info := range g.GetServiceInfo() {
+		for _, m := range info.Methods {
+			paths["/"+service+"/"+m.Name] = m.IsClientStream
+		}
+	}
+	return paths
+}
+
 // calls answers by gRPC.
 type calls struct {
 	pb.UnimplementedUnwinddServer

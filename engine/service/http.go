@@ -150,7 +150,7 @@ func (s *Server) receive(r *http.Request, req *request) (*upload, error) {
 	}
 	var n int64
 	err = s.within(r.Context(), "receive", func(context.Context, trace.Span) (err error) {
-		n, err = io.Copy(input, r.Body)
+		n, err = io.Copy(input, bodyReader{r.Body})
 		return err
 	})
 	s.metrics.received(n)
@@ -171,6 +171,23 @@ func cutShort(err error) error {
 		return badRequest.new("the body ended before its length")
 	}
 	return badRequest.new("the body cannot be read: " + body.Error())
+}
+
+// bodyError is an error of reading a body.
+type bodyError struct{ error }
+
+func (e *bodyError) Unwrap() error { return e.error }
+
+// bodyReader tells errors of a body from those of the place where it goes.
+type bodyReader struct{ io.Reader }
+
+// Read implements io.Reader. Its errors are bodyErrors, except the end of the body.
+func (r bodyReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &bodyError{err}
+	}
+	return n, err
 }
 
 // Trailers of an answer, for facts that its report does not have.
@@ -282,7 +299,7 @@ func (s *Server) receiveBatch(w http.ResponseWriter, r *http.Request, req *reque
 		return nil, err
 	}
 	defer own.give(cost)
-	body := http.MaxBytesReader(w, r.Body, maxBatch)
+	body := http.MaxBytesReader(w, io.NopCloser(bodyReader{r.Body}), maxBatch)
 	batch, err := readBatch(body)
 	if err != nil {
 		return nil, err
@@ -483,7 +500,7 @@ func (s *Server) takeObject(r *http.Request, req *request, o sentObject) (id []b
 	}
 	return s.put(r.Context(), req, o, func(out io.Writer) error {
 		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
-			n, err := io.Copy(out, r.Body)
+			n, err := io.Copy(out, bodyReader{r.Body})
 			s.metrics.received(n)
 			return cutShort(err)
 		})

@@ -37,7 +37,7 @@ func TestWhatIsUnpackedCountsAsTheCallers(t *testing.T) {
 	o.Spool = 32 << 20
 	s := start(t, o)
 	answer, text := s.ask(t, "POST", "/v1/stack", bytes.NewReader(packedBytes(t, 64<<20)))
-	wantProblem(t, answer, text, busy, "have as many bytes as all of them may")
+	wantProblem(t, answer, text, overShare, "has its share of all bytes on disk")
 	s.putCrash(t)
 	core := file(t, crashCore)
 	want := s.post(t, "/v1/stack?format=text", core)

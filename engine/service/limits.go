@@ -4,7 +4,7 @@ package service
 
 // spareWorkers is the number of workers, besides Workers, that are for callers of whom no
 // request runs.
-const spareWorkers = 1
+const spareWorkers = 2
 
 // maxConnections bounds the connections of a server without a setting.
 const maxConnections = 4096

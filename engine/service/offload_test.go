@@ -127,10 +127,13 @@ func startBusy(t *testing.T, f *testFleet, set func(*Options)) (s *testServer, f
 	return s, s.fill(t)
 }
 
-// fill takes the places of a server of one worker, the spare one too. free gives them back.
+// fill takes the places of all workers, the spare ones too. free gives them back.
 func (s *testServer) fill(t *testing.T) (free func()) {
 	t.Helper()
-	callers := []string{"(one)", "(another)"}
+	var callers []string
+	for i := range s.Workers + spareWorkers {
+		callers = append(callers, fmt.Sprintf("(caller %d)", i))
+	}
 	for _, c := range callers {
 		if err := s.queue.enter(t.Context(), c); err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func (p *relay) answer(w http.ResponseWriter, r *http.Request) {
 	var taken otlpexport.Answer
 	if err == nil {
 		kind = kindProfiles
-		taken, err = p.take(w, r, req, form)
+		taken, err = p.take(r, req, form)
 	}
 	if err == nil {
 		form.answer(w, taken)
@@ -105,7 +105,7 @@ func retryable(p *problem) *problem {
 }
 
 // take takes one request.
-func (p *relay) take(w http.ResponseWriter, r *http.Request, req *request, form *otlpForm) (taken otlpexport.Answer, err error) {
+func (p *relay) take(r *http.Request, req *request, form *otlpForm) (taken otlpexport.Answer, err error) {
 	leave, err := p.enter()
 	if err != nil {
 		return taken, err

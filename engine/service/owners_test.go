@@ -37,8 +37,8 @@ func forgedExe(t *testing.T) []byte {
 	return forged
 }
 
-// twoCallers are the headers of alice and mallory.
-func twoCallers(t *testing.T, o *Options) (alice, mallory []string) {
+// aliceAndMallory returns the headers of alice and mallory.
+func aliceAndMallory(t *testing.T, o *Options) (alice, mallory []string) {
 	t.Helper()
 	var err error
 	if o.Tokens, err = ReadTokens(strings.NewReader("alice 0123456789abcdef\nmallory fedcba9876543210\n")); err != nil {
@@ -61,7 +61,7 @@ func (s *testServer) wantStatus(t *testing.T, want int, method, path string, bod
 // before her.
 func TestAForgedObjectIsItsOwnersAlone(t *testing.T) {
 	o := testOptions(t)
-	alice, mallory := twoCallers(t, &o)
+	alice, mallory := aliceAndMallory(t, &o)
 	s := start(t, o)
 	path := "/v1/objects/" + crashID
 	stack := func(caller []string, word string) {
@@ -109,7 +109,7 @@ func TestAForgedObjectIsItsOwnersAlone(t *testing.T) {
 // TestObjectsAreDeletedByGRPC has callers by gRPC, one of whom has put a file.
 func TestObjectsAreDeletedByGRPC(t *testing.T) {
 	o := testOptions(t)
-	alice, _ := twoCallers(t, &o)
+	alice, _ := aliceAndMallory(t, &o)
 	s := start(t, o)
 	path := "/v1/objects/" + crashID
 	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
@@ -135,7 +135,7 @@ func TestObjectsAreDeletedByGRPC(t *testing.T) {
 // TestAnOperatorRemovesWhatAnybodyPut asks by a Unix socket, as the server's own user.
 func TestAnOperatorRemovesWhatAnybodyPut(t *testing.T) {
 	o := testOptions(t)
-	alice, _ := twoCallers(t, &o)
+	alice, _ := aliceAndMallory(t, &o)
 	s := start(t, o)
 	path := "/v1/objects/" + crashID
 	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
@@ -238,7 +238,7 @@ func TestWhoHasAnotherFileIsNotHandedOver(t *testing.T) {
 	f := startFleet(t)
 	f.work(t, testOptions(t))
 	var alice, mallory []string
-	s, free := startBusy(t, f, func(o *Options) { alice, mallory = twoCallers(t, o) })
+	s, free := startBusy(t, f, func(o *Options) { alice, mallory = aliceAndMallory(t, o) })
 	free()
 	path := "/v1/objects/" + crashID
 	s.wantStatus(t, http.StatusCreated, "PUT", path, forgedExe(t), mallory)

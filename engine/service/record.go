@@ -4,7 +4,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,9 +77,7 @@ func (s *Server) begun(req *request, w http.ResponseWriter, r *http.Request) (co
 	body := &countingReader{ReadCloser: r.Body, req: req, isRead: r.Body == http.NoBody}
 	counting = &countingWriter{ResponseWriter: w, req: req, status: http.StatusOK, body: body, control: c, idle: idle, isOld: r.ProtoMajor == 1}
 	counting.allowance = newAllowance(idle, func() { _ = c.SetWriteDeadline(longAgo) })
-	if !isCall(r) { // a call has a gate
-		body.allowance = newAllowance(idle, func() { _ = c.SetReadDeadline(longAgo) })
-	}
+	body.allowance = newAllowance(idle, func() { _ = c.SetReadDeadline(longAgo) })
 	counted = r.WithContext(context.WithValue(ctx, requestKey, req))
 	counted.Body = body
 	return counting, counted, func() {
@@ -246,23 +243,15 @@ type countingReader struct {
 	isRead    bool // all of it
 }
 
-// Read implements io.Reader. Its errors are bodyErrors, except the end of the body.
+// Read implements io.Reader.
 func (r *countingReader) Read(p []byte) (int, error) {
 	r.allowance.wait()
 	n, err := r.ReadCloser.Read(p)
 	r.allowance.rest()
 	r.allowance.count(n)
 	r.req.received.Add(int64(n))
-	switch {
-	case errors.Is(err, io.EOF):
-		r.isRead = true
-	case err != nil:
-		r.isRead, err = true, &bodyError{err} // no more of it
+	if err != nil {
+		r.isRead = true // there is no more of it
 	}
 	return n, err
 }
-
-// bodyError is an error of reading a body.
-type bodyError struct{ error }
-
-func (e *bodyError) Unwrap() error { return e.error }

@@ -24,7 +24,7 @@ func isCall(r *http.Request) bool {
 
 // handler answers gRPC and HTTP.
 func (s *Server) handler() http.Handler {
-	routes := s.routes()
+	routes, streams := s.routes(), clientStreams(s.grpc)
 	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isCall(r) {
 			routes.ServeHTTP(w, r)
@@ -32,6 +32,7 @@ func (s *Server) handler() http.Handler {
 		}
 		req := requestOf(r.Context())
 		req.gate = newGate(r, http.NewResponseController(w), s.memory.of(req.caller), s.now().Idle)
+		req.gate.isSingle = !streams[r.URL.Path]
 		defer req.gate.Close()
 		r.Body = req.gate
 		s.grpc.ServeHTTP(w, r)

@@ -48,7 +48,7 @@ type Limits struct {
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
-	Workers int           // requests that run at a time, and one more of a caller of whom none runs
+	Workers int           // requests that run at a time; two more may, of callers of whom no other does
 	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
@@ -185,7 +185,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.metrics = newMetrics(s)
 	workerOptions := worker.Options{
-		Self: o.Self, Dir: workers, Count: o.Workers + spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
+		Self: o.Self, Dir: workers, Count: o.Workers, Spare: spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
 		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,

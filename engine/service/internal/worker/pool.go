@@ -31,6 +31,7 @@ type Options struct {
 	Execute []string // vendors' plugins
 	Setup   Setup
 	Count   int           // of workers at most, and so of requests that run at once
+	Spare   int           // more of them, while so many requests run; fewer stay idle
 	Time    time.Duration // of a request at most
 	// MaxAnswer bounds the bytes of an answer.
 	MaxAnswer int64
@@ -92,7 +93,7 @@ func NewPool(o Options) *Pool {
 	if o.Recycle == 0 {
 		o.Recycle = o.Setup.Memory / 2
 	}
-	p := &Pool{Options: o, slots: make(chan struct{}, o.Count), live: map[*process]bool{}}
+	p := &Pool{Options: o, slots: make(chan struct{}, o.Count+o.Spare), live: map[*process]bool{}}
 	p.SetBounds(o.Time, o.MaxAnswer)
 	return p
 }
