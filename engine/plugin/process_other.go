@@ -38,6 +38,10 @@ func processorTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported
 // ResidentMemory is unsupported here.
 func ResidentMemory(int) uint64 { return 0 }
 
+// GroupMemory and DescendantsOf are unsupported here.
+func GroupMemory(int) uint64  { return 0 }
+func DescendantsOf(int) []int { return nil }
+
 // usage has the amounts that a process uses and that are bounded.
 type usage struct{ memory, threads uint64 }
 

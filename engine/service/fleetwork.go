@@ -39,9 +39,8 @@ func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	files, _ := s.Remote.(*fleet.Objects)
 	req := &request{id: rand.Text()[:16], caller: fleetCaller, kind: byFleet, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
-	r := &fleetReport{server: s, req: req, kind: t.Kind, files: files, leave: leave}
+	r := &fleetReport{server: s, req: req, kind: t.Kind, leave: leave}
 	if err := r.begin(context.WithValue(ctx, requestKey, req), t, receive); err != nil {
 		r.err = err
 		return nil, errors.Join(r.fault(), r.Close())
@@ -54,7 +53,6 @@ type fleetReport struct {
 	server *Server
 	req    *request
 	kind   string
-	files  *fleet.Objects // nil: there are none
 	leave  func()
 	upload *upload
 	answer *answer
@@ -69,8 +67,8 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 		return err
 	}
 	work.Caller, work.Remote = fleetCaller+" "+t.User, r.server.Remote
-	if r.files != nil {
-		work.Remote = r.files.Of(t.User)
+	if files := r.server.files; files != nil {
+		work.Remote = checked{r.server, files.Of(t.User)}
 	}
 	work.Remote = inTurn{work.Remote, r.server.store.Of(fleetCaller)}
 	r.about = fleet.About{Type: contentType(work.Job), Name: work.Name}

@@ -9,8 +9,11 @@ import (
 	"compress/gzip"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // packedBytes returns a gzip of many bytes that are not zero.
@@ -113,4 +116,70 @@ func TestIdleWorkersAreFew(t *testing.T) {
 	if started, ended := strings.Count(log, "worker started"), strings.Count(log, "worker replaced"); started != n || ended != n-kept {
 		t.Errorf("%d workers were started and %d ended, expected %d and %d", started, ended, n, n-kept)
 	}
+}
+
+// hoard is the pin that has a worker start processes with much memory. It is their argument, too.
+const hoard = "hoard"
+
+// hoarded starts processes, of which no one has too much memory, and waits for its end.
+func hoarded(self string) error {
+	for range 3 {
+		if err := exec.Command(self, hoard).Start(); err != nil { //nolint:gosec,noctx // this executable, until it is ended
+			return err
+		}
+	}
+	time.Sleep(time.Minute)
+	return fmt.Errorf("%d was not ended", os.Getpid())
+}
+
+// hoardMain has 150 MiB of memory.
+func hoardMain() {
+	b := make([]byte, 150<<20)
+	for i := range b {
+		b[i] = 1
+	}
+	time.Sleep(time.Minute)
+	fmt.Fprintln(os.Stderr, b[0])
+}
+
+// TestAWorkerAndItsProcessesHaveOneLimitOfMemory has processes that are within it, each, and beyond it together.
+func TestAWorkerAndItsProcessesHaveOneLimitOfMemory(t *testing.T) {
+	if isSanitized {
+		t.Skip("the memory of workers is not bounded beside a sanitizer")
+	}
+	o := testOptions(t)
+	o.Memory = 400 << 20
+	o.Pins = map[string]string{hoard: o.Self}
+	s := start(t, o)
+	answer, text := s.ask(t, "POST", "/v1/stack", bytes.NewReader(file(t, mixed)))
+	wantProblem(t, answer, text, failed, "the server's log says why")
+	if said := s.log.String(); !strings.Contains(said, "expected at most 400 MiB together") {
+		t.Errorf("%s\nexpected that it says how much is allowed", said)
+	}
+	for range 100 {
+		if entries := processesWith(t, hoard); len(entries) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("processes of a worker that was ended are left")
+}
+
+// processesWith lists the processes of this executable with an argument.
+func processesWith(t *testing.T, argument string) (list []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && string(line) == self+"\x00"+argument+"\x00" {
+			list = append(list, e.Name())
+		}
+	}
+	return list
 }

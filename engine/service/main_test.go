@@ -66,11 +66,15 @@ func TestMain(m *testing.M) {
 			switch {
 			case s.Pins[probe] != "":
 				return plugin.Options{}, probed(s.Pins[probe])
+			case s.Pins[hoard] != "":
+				return plugin.Options{}, hoarded(s.Pins[hoard])
 			case s.Pins[apart] != "":
 				return plugin.Options{Self: s.Pins[apart], Bundled: bundled}, nil
 			}
 			return inProcess(), nil
 		})
+	case len(args) == 1 && args[0] == hoard:
+		hoardMain()
 	case len(args) == 3 && args[0] == fleetWorker:
 		err = fleetWorkerMain(args[1], args[2])
 	case len(args) > 1 && args[0] == "plugin" && args[1] == "exec":

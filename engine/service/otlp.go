@@ -175,7 +175,7 @@ func (u *upload) bytes() ([]byte, error) {
 	return b, err
 }
 
-// boundedReader fails behind most bytes. What is malformed is the body's fault.
+// boundedReader fails behind most bytes. Malformed bytes are the body's fault.
 type boundedReader struct {
 	r      io.Reader
 	most   int64

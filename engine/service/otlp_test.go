@@ -203,7 +203,7 @@ func (s *relayServer) send(t *testing.T, path, kind string, body []byte, headers
 	return answer, b
 }
 
-func gzipText(t *testing.T, b []byte) []byte {
+func gzipText(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -427,7 +427,7 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}{
 		"timed-out": {change: func(o *Options) { o.Time = time.Nanosecond }},
 		"late": {timeout: 3 * time.Second, prepare: func(s *relayServer, _ *sink) {
-			s.takeWorkers(t)
+			s.fill(t)
 		}},
 		"too-large":   {prepare: func(_ *relayServer, to *sink) { to.next(sinkAnswer{status: 413}) }},
 		"long-answer": {change: func(o *Options) { o.Answer = 10 }},
@@ -461,21 +461,6 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}
 }
 
-// takeWorkers takes the places of all workers, which free gives back.
-func (s *relayServer) takeWorkers(t *testing.T) (free func()) {
-	t.Helper()
-	for i := range s.now().Workers + spareWorkers {
-		if err := s.queue.enter(t.Context(), strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func() {
-		for i := range s.now().Workers + spareWorkers {
-			s.queue.leave(strconv.Itoa(i))
-		}
-	}
-}
-
 // TestASenderIsToldToComeAgain has no place for a request, or no room for its bytes.
 func TestASenderIsToldToComeAgain(t *testing.T) {
 	to, o := newSink(t), testOptions(t)
@@ -491,7 +476,7 @@ func TestASenderIsToldToComeAgain(t *testing.T) {
 			t.Errorf("%s: %s %v", name, answer.Status, answer.Header)
 		}
 	}
-	free := s.takeWorkers(t)
+	free := s.fill(t)
 	busy("no worker")
 	free()
 	s.memory.resize(1)
@@ -715,4 +700,27 @@ func TestDeadlinesOfCalls(t *testing.T) {
 			t.Errorf("%q: %v %v, expected %v", text, got, ok, want)
 		}
 	}
+}
+
+// FuzzBodiesOfProfiles has bodies of calls of gRPC, and of requests that are packed.
+func FuzzBodiesOfProfiles(f *testing.F) {
+	packed := gzipText(f, []byte("\x0a\x04\x12\x02\x12\x00"))
+	f.Add([]byte("\x00\x00\x00\x00\x06\x0a\x04\x12\x02\x12\x00"), "", true)
+	f.Add(append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(packed))), packed...), "gzip", true)
+	f.Add(packed, "gzip", false)
+	f.Fuzz(func(t *testing.T, body []byte, encoding string, isCall bool) {
+		r := &http.Request{Header: http.Header{"Grpc-Encoding": {encoding}, "Content-Encoding": {encoding}}, Body: io.NopCloser(bytes.NewReader(body))}
+		open := openHTTP
+		if isCall {
+			open = openGRPC
+		}
+		const most = 1 << 20
+		message, err := io.ReadAll(&boundedReader{r: &openedReader{open: func() (io.Reader, error) { return open(r) }}, most: most})
+		if len(message) > most {
+			t.Errorf("%d bytes came through", len(message))
+		}
+		if err == nil && countProfiles(message) > len(message)/2 {
+			t.Errorf("%d profiles in %d bytes", countProfiles(message), len(message))
+		}
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/fleet/queueserver"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
@@ -243,19 +244,15 @@ func TestWhoHasAnotherFileIsNotHandedOver(t *testing.T) {
 	path := "/v1/objects/" + crashID
 	s.wantStatus(t, http.StatusCreated, "PUT", path, forgedExe(t), mallory)
 	s.wantStatus(t, http.StatusCreated, "PUT", path, file(t, crashExe), alice)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	free = s.fill(t)
 	s.wantStatus(t, http.StatusTooManyRequests, "POST", "/v1/stack?format=text&crashed", file(t, crashCore), alice)
-	s.queue.leave("(test)")
+	free()
 	s.wantStatus(t, http.StatusNoContent, "DELETE", path, nil, mallory)
-	if err := s.queue.enter(t.Context(), "(test)"); err != nil {
-		t.Fatal(err)
-	}
+	free = s.fill(t)
 	if text := s.wantStatus(t, http.StatusOK, "POST", "/v1/stack?format=text&crashed", file(t, crashCore), alice); !strings.Contains(text, "read_body") {
 		t.Error(text)
 	}
-	s.queue.leave("(test)")
+	free()
 }
 
 // TestAUsersFilesAreForHisJobs has users of a queue's server put files of one build ID: each job has
@@ -344,4 +341,43 @@ func stackOf(t *testing.T, q *fleet.Queue) string {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+// wrongServer is a Remote that keeps the file of another build at first.
+type wrongServer struct {
+	t        *testing.T
+	path     string
+	fetched  int
+	contents [][]byte
+}
+
+// Fetch implements object.Remote.
+func (w *wrongServer) Fetch(f object.RemoteFile) (string, []object.Attempt) {
+	if hex.EncodeToString(f.BuildID) != crashID || f.Kind != object.RemoteExecutable {
+		return "", nil
+	}
+	if _, err := os.Stat(w.path); err != nil { // as the cache of a client of debuginfod
+		if err := os.WriteFile(w.path, w.contents[min(w.fetched, len(w.contents)-1)], 0o600); err != nil {
+			w.t.Error(err)
+		}
+		w.fetched++
+	}
+	return w.path, nil
+}
+
+// TestAWrongFileOfAServerIsFetchedAnew has a server of files that gives another build's file, and
+// later the right one.
+func TestAWrongFileOfAServerIsFetchedAnew(t *testing.T) {
+	o := testOptions(t)
+	w := &wrongServer{t: t, path: filepath.Join(t.TempDir(), "cached"), contents: [][]byte{file(t, examples+"profile/words"), []byte("<html>"), file(t, crashExe)}}
+	o.Remote = w
+	s := start(t, o)
+	for i, want := range []bool{false, false, true, true} {
+		if text := s.post(t, "/v1/stack?format=text&crashed", file(t, crashCore)); strings.Contains(text, "read_body") != want {
+			t.Errorf("request %d: expected names: %t\n%s", i, want, text)
+		}
+	}
+	if w.fetched != 3 {
+		t.Errorf("it was fetched %d times", w.fetched)
+	}
 }

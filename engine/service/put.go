@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 
-	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	"github.com/unwindd/unwindd/engine/service/job"
@@ -160,37 +158,6 @@ func isOperator(ctx context.Context) bool {
 
 // userName returns the name of a caller by a Unix socket.
 func userName(uid int) string { return fmt.Sprintf("uid %d", uid) }
-
-// checkFile implements fleet.Check. A process of its own reads the file.
-func (s *Server) checkFile(ctx context.Context, f *os.File, id []byte, kind string) error {
-	o, err := s.checks.Do(ctx, &worker.Request{Job: &job.Job{Identify: &job.Identify{}}, Input: f, Name: unnamedObject, Output: nothing{}})
-	var failure *worker.Failure
-	switch {
-	case errors.As(err, &failure) && slices.Contains(faultsOfFiles, failure.Kind):
-		return &fleet.WrongFile{Reason: failure.Detail}
-	case err != nil:
-		return err
-	case o.Object == nil:
-		return errUnidentified
-	case o.Object.BuildID != hex.EncodeToString(id):
-		return &fleet.WrongFile{Reason: fmt.Sprintf("the file has build ID %.200s, expected %x", o.Object.BuildID, id)}
-	case !slices.Contains(kindsOf(o.Object), kind):
-		return &fleet.WrongFile{Reason: fmt.Sprintf("the file of build ID %x is no %s", id, kind)}
-	}
-	return nil
-}
-
-// faultsOfFiles are the failures of reading a file that come again with it.
-var faultsOfFiles = []worker.Kind{worker.Input, worker.Crashed, worker.TimedOut}
-
-// nothing takes the report of a job that has none.
-type nothing struct{}
-
-// Write implements io.Writer.
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
-
-// Restart implements worker.Output.
-func (nothing) Restart() bool { return true }
 
 // errUnidentified is the error of a worker that does not do what it has to.
 var errUnidentified = errors.New("a worker has identified a file, and does not say what it is")

@@ -110,10 +110,12 @@ type Server struct {
 	store       *objects.Store
 	reports     *reports.Store // nil: none are kept
 	pool        *worker.Pool
-	checks      *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
+	checks      *worker.Pool // which checks files of others while workers wait for them; nil: there are no others
 	offload     *offload     // nil: there is no fleet
 	differing   differing
-	relay       *relay // nil: there is no collector
+	sound       soundPaths
+	files       *fleet.Objects // of a fleet for which this server works; nil: there is none
+	relay       *relay         // nil: there is no collector
 	metrics     *metrics
 	grpc        *grpc.Server
 	tracer      trace.Tracer
@@ -178,6 +180,10 @@ func New(o Options) (*Server, error) {
 	}
 	s.folders = buildids.New(append([]string{o.Sysroot}, o.DebugDirs...)...)
 	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
+	if o.Remote != nil {
+		s.files, _ = o.Remote.(*fleet.Objects)
+		s.Remote = checked{s, o.Remote}
+	}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	if o.Collector != nil {
@@ -194,9 +200,11 @@ func New(o Options) (*Server, error) {
 		Remote: s.remote(""), Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
 	}
 	s.pool = worker.NewPool(workerOptions)
-	if files, ok := o.Remote.(*fleet.Objects); ok {
+	if o.Remote != nil {
 		s.checks = worker.NewPool(workerOptions)
-		files.SetCheck(s.checkFile)
+	}
+	if s.files != nil {
+		s.files.SetCheck(s.checkFile)
 	}
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
@@ -244,7 +252,8 @@ func (s *Server) watch(e worker.Event) {
 	switch e.Kind {
 	case worker.Started:
 		s.Log.Info("worker started", about...)
-		s.unconfined.Do(func() { // the system lacks the same for each
+		s.unconfined.Do(func() { // the system has, and lacks, the same for each
+			s.Log.Info("the memory of a worker with its plugins is bounded", "by", s.pool.Memory())
 			for _, m := range e.Missing {
 				s.Log.Warn("workers are not confined as they could be", "missing", m)
 			}

@@ -14,10 +14,10 @@ import (
 // memory, as Linux and pprof have it, or from the file's own address 0, as the eBPF profiler has it, whose
 // mappings start at the ELF virtual address of their first byte. The offset in the file tells the segment in
 // both cases. A mapping without bounds is of a profiler that has the file's own addresses.
-func (f *profileFile) addressOf(m *profilenames.Mapping, frame *profilenames.Frame) (address uint64, reason string) {
+func (f *profileFile) addressOf(p *profilenames.Profile, m *profilenames.Mapping, frame *profilenames.Frame) (address uint64, reason string) {
 	switch {
 	case f.isCubin:
-		return f.kernelOffset(frame)
+		return f.kernelOffset(p.System(frame), frame)
 	case frame.Type == profilenames.KernelFrame || strings.HasPrefix(m.File, kernelName) || m.File == "vmlinux":
 		return f.kernelAddress(m, frame)
 	case m.Start == 0 && m.Limit == 0:

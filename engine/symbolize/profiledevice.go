@@ -203,16 +203,16 @@ func eachNested(list iter.Seq2[object.Nested, error], yield func(*object.Object,
 }
 
 // kernelOffset returns the address in a cubin of a frame whose address counts from the beginning of its kernel.
-func (f *profileFile) kernelOffset(frame *profilenames.Frame) (uint64, string) {
-	if frame.System == "" {
+func (f *profileFile) kernelOffset(system string, frame *profilenames.Frame) (uint64, string) {
+	if system == "" {
 		return 0, "they do not name their kernel, from which addresses in a cubin count"
 	}
-	start, size, ok := f.begin(frame.System)
+	start, size, ok := f.begin(system)
 	switch {
 	case !ok:
-		return 0, fmt.Sprintf("the cubin has no function %.100q", frame.System)
+		return 0, fmt.Sprintf("the cubin has no function %.100q", system)
 	case frame.Address >= max(size, 1):
-		return 0, fmt.Sprintf("offset %#x of function %.100q, which has the size %#x", frame.Address, frame.System, size)
+		return 0, fmt.Sprintf("offset %#x of function %.100q, which has the size %#x", frame.Address, system, size)
 	}
 	return start + frame.Address, ""
 }

@@ -25,10 +25,9 @@ type profileNamer struct {
 
 	unnamed map[unnamed]int // frames
 
-	objects    []string // files with code of accelerators
-	hasDevices bool
-	hosts      []*profileFile          // of the message
-	byPath     map[string]*profileFile // the same by the path of the mapping; nil: several have it
+	objects []string                // files with code of accelerators
+	hosts   []*profileFile          // of the message
+	byPath  map[string]*profileFile // the same by the path of the mapping; nil: several have it
 }
 
 // unnamed is why frames have no names.
@@ -69,28 +68,31 @@ func (n *profileNamer) open(ctx context.Context, p *profilenames.Profile) []*pro
 	files := make([]*profileFile, len(p.Mappings))
 	isUsed := make([]bool, len(p.Mappings))
 	for i := range p.Frames {
-		if f := &p.Frames[i]; f.Mapping >= 0 && f.Type != profilenames.OtherFrame {
+		if f := &p.Frames[i]; f.Type != profilenames.OtherFrame {
 			isUsed[f.Mapping] = true
-			n.hasDevices = n.hasDevices || isDevice(&p.Mappings[f.Mapping])
 		}
 	}
-	var list, devices []int
+	var used, unused, devices []int
 	for i, is := range isUsed {
-		switch {
-		case isDevice(&p.Mappings[i]):
-			if is {
-				devices = append(devices, i)
-			}
-		case is || n.hasDevices: // their code may be inside of any file
-			list = append(list, i)
+		switch isPart := isDevice(&p.Mappings[i]); {
+		case isPart && is:
+			devices = append(devices, i)
+		case isPart:
+		case is:
+			used = append(used, i)
+		default:
+			unused = append(unused, i)
 		}
+	}
+	if len(devices) > 0 { // their code may be inside of any file
+		used = append(used, unused...)
 	}
 	find := func(i int) {
 		if ctx.Err() == nil {
 			files[i] = n.known.find(n, &p.Mappings[i])
 		}
 	}
-	together(list, maxSearches, find)
+	together(used, maxSearches, find)
 	n.addHosts(p, files)
 	together(devices, maxSearches, find)
 	return files
@@ -135,18 +137,18 @@ func together[T any](list []T, most int, f func(T)) {
 
 // places finds the places of the frames.
 func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []place {
+	n.leave(nil, UnnamedRuntime, ofRuntime, p.RuntimeApart)
+	n.leave(nil, UnnamedNoMapping, "they are in no mapping", p.Apart)
 	places := make([]place, len(p.Frames))
 	for i := range p.Frames {
 		f := &p.Frames[i]
 		var m *profilenames.Mapping
 		var kind, reason string
 		switch {
-		case f.System != "" && (f.Mapping < 0 || !isCubin(&p.Mappings[f.Mapping])):
+		case f.HasSystem() && !isCubin(&p.Mappings[f.Mapping]):
 			n.done.HadNames++
 		case f.Type == profilenames.OtherFrame:
-			kind, reason = UnnamedRuntime, "a language runtime runs them, and their names are in no file"
-		case f.Mapping < 0:
-			kind, reason = UnnamedNoMapping, "they are in no mapping"
+			kind, reason = UnnamedRuntime, ofRuntime
 		default:
 			m = &p.Mappings[f.Mapping]
 			file := files[f.Mapping]
@@ -155,17 +157,20 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 				break
 			}
 			kind = UnnamedNoPlace
-			places[i].address, reason = file.addressOf(m, f)
+			places[i].address, reason = file.addressOf(p, m, f)
 			if reason == "" {
 				places[i].file = file
 			}
 		}
 		if reason != "" {
-			n.leave(m, kind, reason)
+			n.leave(m, kind, reason, 1)
 		}
 	}
 	return places
 }
+
+// ofRuntime is why frames of interpreters and the like have no names.
+const ofRuntime = "a language runtime runs them, and their names are in no file"
 
 // kindOfProblem is the kind of reason for which a mapping has no file.
 func kindOfProblem(m *profilenames.Mapping) string {
@@ -182,15 +187,18 @@ func problemOf(f *profileFile) string {
 	return f.problem
 }
 
-// leave counts a frame without a name.
-func (n *profileNamer) leave(m *profilenames.Mapping, kind, reason string) {
+// leave counts frames without names.
+func (n *profileNamer) leave(m *profilenames.Mapping, kind, reason string, frames int) {
+	if frames == 0 {
+		return
+	}
 	mapping := ""
 	if m != nil {
 		mapping = mappingName(m)
 	}
-	n.unnamed[unnamed{mapping, reason}]++
-	n.done.Unnamed++
-	n.done.Reasons[kind]++
+	n.unnamed[unnamed{mapping, reason}] += frames
+	n.done.Unnamed += frames
+	n.done.Reasons[kind] += frames
 }
 
 // mappingName names a mapping in messages.
@@ -261,7 +269,7 @@ func (n *profileNamer) answer(p *profilenames.Profile, a *profilenames.Answer, p
 		names := &place.file.names
 		known, ok := names.spans[place.address]
 		if !ok || known.count == 0 {
-			n.leave(m, UnnamedNoFunction, cmp.Or(place.file.failure(), "the file has no function at their addresses"))
+			n.leave(m, UnnamedNoFunction, cmp.Or(place.file.failure(), "the file has no function at their addresses"), 1)
 			continue
 		}
 		if numbers[place.file] == nil {
@@ -278,7 +286,7 @@ func (n *profileNamer) answer(p *profilenames.Profile, a *profilenames.Answer, p
 			})
 		}
 		if !ok || !a.SetLines(i, lines) {
-			n.leave(m, UnnamedNoRoom, "the answer would be too large: send the profile in parts")
+			n.leave(m, UnnamedNoRoom, "the answer would be too large: send the profile in parts", 1)
 			continue
 		}
 		n.done.Named++

@@ -41,7 +41,7 @@ func (c calls) program() []bpf.Instruction {
 		return nil
 	}
 	program := []bpf.Instruction{
-		// The calls of another architecture have other numbers. Those of x32 carry a high bit, and so are in no list.
+		// The calls of another architecture have other numbers. Calls of x32 carry a high bit, and so are in no list.
 		bpf.LoadAbsolute{Off: dataArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},

@@ -87,7 +87,7 @@ func (a *Answer) index() error {
 func (a *Answer) indexFunction(i int, s span) error {
 	var key functionKey
 	p, number := a.p, uint64(i)
-	err := p.fieldsOf(s, fmt.Sprintf("%s[%d]", p.layout.names[functions], i), func(f *field) error {
+	err := p.fieldsOf(s, fmt.Sprintf("%s[%d]", p.layout.names[functions], i), func(f field) error {
 		if f.kind != protowire.VarintType {
 			return nil
 		}
@@ -195,9 +195,7 @@ func (a *Answer) SetLines(frame int, lines []Line) (ok bool) {
 	}
 	a.left -= len(a.lines) - start + binaryMax
 	a.spans[frame] = span{uint32(start), uint32(len(a.lines))}
-	if m := a.p.Frames[frame].Mapping; m >= 0 {
-		a.p.Mappings[m].count(lines)
-	}
+	a.p.Mappings[a.p.Frames[frame].Mapping].count(lines)
 	return true
 }
 
@@ -245,7 +243,7 @@ func (a *Answer) writeMessage(w io.Writer, body []byte) (written int64, err erro
 		}
 	}
 	at, isWritten := uint32(0), false
-	failed := a.p.fieldsOf(span{0, uint32(len(a.p.data))}, "", func(f *field) error {
+	failed := a.p.fieldsOf(span{0, uint32(len(a.p.data))}, "", func(f field) error {
 		if f.number == dictionary && f.kind == protowire.BytesType {
 			write(a.p.data[at:f.whole.start])
 			at = f.whole.end
@@ -278,7 +276,7 @@ func (a *Answer) appendBody(dst []byte) []byte {
 	for _, part := range p.body {
 		at := part.start
 		// The parts were read before: there is no error.
-		_ = p.fieldsOf(part, "", func(f *field) error {
+		_ = p.fieldsOf(part, "", func(f field) error {
 			t, ok := p.tableOf(f.number)
 			if !ok {
 				return nil
@@ -312,11 +310,11 @@ func appendElement(dst []byte, number protowire.Number, first, second []byte) []
 }
 
 // appendLocation appends a location with lines. Lines that it had name nothing.
-func (a *Answer) appendLocation(dst []byte, f *field, hasLines bool, lines []byte) []byte {
+func (a *Answer) appendLocation(dst []byte, f field, hasLines bool, lines []byte) []byte {
 	own := a.p.bytes(f.text)
 	if hasLines {
 		var kept []byte
-		_ = a.p.fieldsOf(f.text, "", func(part *field) error {
+		_ = a.p.fieldsOf(f.text, "", func(part field) error {
 			if part.number != a.p.layout.shift+locationLines {
 				kept = append(kept, a.p.bytes(part.whole)...)
 			}

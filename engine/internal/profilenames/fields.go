@@ -21,7 +21,7 @@ type field struct {
 }
 
 // fieldsOf calls each with the fields of the message in a part of the bytes.
-func (p *Profile) fieldsOf(message span, what string, each func(f *field) error) error {
+func (p *Profile) fieldsOf(message span, what string, each func(f field) error) error {
 	at := message.start
 	for at < message.end {
 		rest := p.data[at:message.end]
@@ -43,7 +43,7 @@ func (p *Profile) fieldsOf(message span, what string, each func(f *field) error)
 			f.text = span{f.whole.end - uint32(len(b)), f.whole.end}
 		}
 		at = f.whole.end
-		if err := each(&f); err != nil {
+		if err := each(f); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (p *Profile) fieldsOf(message span, what string, each func(f *field) error)
 func (p *Profile) bytes(s span) []byte { return p.data[s.start:s.end] }
 
 // numbers calls each with the numbers of a repeated field, packed or not.
-func (p *Profile) numbers(f *field, what string, each func(value uint64) error) error {
+func (p *Profile) numbers(f field, what string, each func(value uint64) error) error {
 	if f.kind == protowire.VarintType {
 		return each(f.value)
 	}

@@ -40,18 +40,20 @@ func (p *Profile) readLocations() error {
 			return fmt.Errorf("%s[%d]%w", p.layout.names[locations], i, err)
 		}
 		switch {
-		case !l.isNamed:
-			if m >= 0 {
-				p.Mappings[m].frames++
-			}
-			system, err := p.text(p.layout.function, l.system)
-			if err != nil {
-				return fmt.Errorf("%s[%d]%w", p.layout.names[locations], i, err)
-			}
-			p.Frames = append(p.Frames, Frame{Address: l.address, Mapping: m, location: uint32(i), hasLines: l.hasLines, Type: l.kind, System: system})
-		case m >= 0:
+		case l.isNamed:
 			p.Mappings[m].wasNamed = true
+			continue
+		case m < 0 && l.kind == OtherFrame:
+			p.RuntimeApart++
+			continue
+		case m < 0:
+			p.Apart++
+			continue
+		case l.system >= uint64(len(p.tables[texts])) && l.system != 0:
+			return fmt.Errorf("%s[%d]%w", p.layout.names[locations], i, p.indexError(p.layout.function, l.system, texts))
 		}
+		p.Mappings[m].frames++
+		p.Frames = append(p.Frames, Frame{Address: l.address, Mapping: m, location: uint32(i), hasLines: l.hasLines, Type: l.kind, system: uint32(l.system)})
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ func (p *Profile) readLocations() error {
 // readLocation reads a location. Errors begin with the field.
 func (p *Profile) readLocation(s span, l *location) error {
 	shift := p.layout.shift
-	return p.fieldsOf(s, "", func(f *field) error {
+	return p.fieldsOf(s, "", func(f field) error {
 		switch number := f.number - shift; {
 		case number == locationMapping && f.kind == protowire.VarintType:
 			l.mapping = f.value
@@ -102,7 +104,7 @@ func frameType(text string) FrameType {
 func (p *Profile) functionOf(line span) (is bool, system uint64, err error) {
 	what := p.layout.function
 	var reference uint64
-	err = p.fieldsOf(line, p.layout.lines, func(f *field) error {
+	err = p.fieldsOf(line, p.layout.lines, func(f field) error {
 		if f.number == lineFunction && f.kind == protowire.VarintType {
 			reference = f.value
 		}
@@ -115,7 +117,7 @@ func (p *Profile) functionOf(line span) (is bool, system uint64, err error) {
 	if err != nil || !ok {
 		return false, 0, err
 	}
-	err = p.fieldsOf(s, what, func(f *field) error {
+	err = p.fieldsOf(s, what, func(f field) error {
 		switch n := f.number - p.layout.shift; {
 		case f.kind != protowire.VarintType || f.value == 0:
 		case n == functionName, n == functionFile:
@@ -155,7 +157,7 @@ func (p *Profile) mapping(reference uint64) (int32, error) {
 // readMapping reads a mapping. Errors begin with the field.
 func (p *Profile) readMapping(s span, m *Mapping) error {
 	shift := p.layout.shift
-	return p.fieldsOf(s, "", func(f *field) (err error) {
+	return p.fieldsOf(s, "", func(f field) (err error) {
 		switch number := f.number - shift; {
 		case number == mappingAttributes && shift == 0:
 			return p.numbers(f, ".attribute_indices", func(index uint64) error {

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Profile is a profile whose frames may get names. It refers to the bytes that it was read from.
 type Profile struct {
-	// Frames are the locations without names, in the order of the table.
+	// Frames are the locations without names that are in a mapping, in the order of the table.
 	Frames []Frame
+	// Apart counts the others without names, and RuntimeApart those of code that a language runtime runs.
+	Apart, RuntimeApart int
 	// Mappings are the mappings of Frames.
 	Mappings []Mapping
 	// Named counts the locations that have names.
@@ -33,17 +36,27 @@ type Profile struct {
 // Frame is a location without names.
 type Frame struct {
 	Address  uint64
-	Mapping  int32  // of Mappings; -1: none
+	Mapping  int32  // of Mappings
 	location uint32 // of the table
+	system   uint32 // the text of System; 0: none
 	hasLines bool   // they name nothing
 	Type     FrameType
-	// System is the name of the function's symbol where that is all that is known: profilers of accelerators
-	// name the kernel so, and its address counts from the beginning of that.
-	System string
 }
 
 // FrameType is an index of the values of profile.frame.type that the profile has; 0: none.
 type FrameType uint8
+
+// System returns the name of the symbol of a frame's function where that is all that is known; "": it is not
+// known. Profilers of accelerators name the kernel so, and the address counts from the beginning of that.
+func (p *Profile) System(f *Frame) string {
+	if f.system == 0 {
+		return ""
+	}
+	return string(p.bytes(p.tables[texts][f.system]))
+}
+
+// HasSystem reports whether System returns a name.
+func (f *Frame) HasSystem() bool { return f.system != 0 }
 
 // Mapping is a mapping of a code object, as the profile has it.
 type Mapping struct {
@@ -121,7 +134,7 @@ func (p *Profile) findBody() error {
 		p.body = []span{whole}
 		return nil
 	}
-	return p.fieldsOf(whole, "as a message ProfilesData of OpenTelemetry", func(f *field) error {
+	return p.fieldsOf(whole, "as a message ProfilesData of OpenTelemetry", func(f field) error {
 		if f.number == dictionary && f.kind == protowire.BytesType {
 			p.body = append(p.body, f.text)
 		}
@@ -135,7 +148,20 @@ func (p *Profile) readTables(part span) error {
 	if p.format == OTLP {
 		what = "dictionary"
 	}
-	return p.fieldsOf(part, what, func(f *field) error {
+	var count [tables]int
+	err := p.fieldsOf(part, what, func(f field) error {
+		if t, ok := p.tableOf(f.number); ok {
+			count[t]++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for t, n := range count {
+		p.tables[t] = slices.Grow(p.tables[t], n)
+	}
+	return p.fieldsOf(part, what, func(f field) error {
 		t, ok := p.tableOf(f.number)
 		if !ok {
 			return nil
@@ -164,7 +190,7 @@ func (p *Profile) numberElements(t table) error {
 	for i, s := range p.tables[t] {
 		what := fmt.Sprintf("%s[%d]", p.layout.names[t], i)
 		number := uint64(0)
-		err := p.fieldsOf(s, what, func(f *field) error {
+		err := p.fieldsOf(s, what, func(f field) error {
 			if f.number == ownNumber && f.kind == protowire.VarintType {
 				number = f.value
 			}
@@ -208,7 +234,7 @@ func (p *Profile) readAttribute(index uint64, s span, wanted map[uint64]string) 
 	what := fmt.Sprintf("%s[%d]", p.layout.names[attributes], index)
 	var key uint64
 	var value span
-	err := p.fieldsOf(s, what, func(f *field) error {
+	err := p.fieldsOf(s, what, func(f field) error {
 		switch {
 		case f.number == attributeKey && f.kind == protowire.VarintType:
 			key = f.value
@@ -221,7 +247,7 @@ func (p *Profile) readAttribute(index uint64, s span, wanted map[uint64]string) 
 		return err
 	}
 	out := fact{key: wanted[key]}
-	err = p.fieldsOf(value, what+".value", func(f *field) (err error) {
+	err = p.fieldsOf(value, what+".value", func(f field) (err error) {
 		switch {
 		case f.number == anyText && f.kind == protowire.BytesType:
 			out.text = string(p.bytes(f.text))

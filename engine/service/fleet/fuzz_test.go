@@ -23,7 +23,21 @@ func FuzzMessages(f *testing.F) {
 	add(json.RawMessage(`{"version":1,"size":-1}`), "")
 	f.Add([]byte{0, 0, 0, 1})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, '{', '}'})
+	add(&question{About: askSubmit, Kind: "stack", Options: json.RawMessage(`{"format":"json"}`), SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", Size: 3, Priority: "high"}, "abc")
+	add(&question{About: askPut, Store: deskObjects, Name: "0102.executable", SHA256: id + id, Size: 1 << 62}, "")
 	f.Fuzz(func(t *testing.T, b []byte) {
+		about := &question{}
+		if data, err := unpack(b, about); err == nil {
+			j, err := about.job(data)
+			if err == nil && (j.Part != nil || len(j.Options) > 6*maxOptions || len(data) > maxInline) {
+				t.Errorf("%+v is taken", about)
+			}
+			if err == nil {
+				if _, err := readJobOf(j.id(), packed(t, j, j.Data)); err != nil {
+					t.Errorf("a job that a desk takes and no worker: %v", err)
+				}
+			}
+		}
 		if r, err := readResult(id, b); err == nil && (r.Version != version || r.Size < 0 || len(r.Data) > len(b)) {
 			t.Errorf("%+v is taken", r)
 		}

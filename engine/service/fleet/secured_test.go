@@ -278,7 +278,7 @@ func newSigner(t *testing.T, dir string) *signer {
 }
 
 // user writes the credentials of a user, which are valid for a while.
-func (s *signer) user(t *testing.T, path string, valid time.Duration) string {
+func (s *signer) user(t *testing.T, path string, valid time.Duration, more ...func(*jwt.UserClaims)) string {
 	t.Helper()
 	k, err := nkeys.CreateUser()
 	if err != nil {
@@ -288,6 +288,9 @@ func (s *signer) user(t *testing.T, path string, valid time.Duration) string {
 	seed, _ := k.Seed()
 	c := jwt.NewUserClaims(public)
 	c.Expires = time.Now().Add(valid).Unix()
+	for _, set := range more {
+		set(c)
+	}
 	text, err := c.Encode(s.account)
 	if err != nil {
 		t.Fatal(err)
@@ -312,6 +315,16 @@ func TestCredentialsOfAnOperator(t *testing.T) {
 	q := mustConnect(t, Options{URL: "nats://" + e.Address(), Credentials: s.user(t, filepath.Join(dir, "user.creds"), time.Hour)})
 	id := submit(t, q, "small", How{}).ID
 	if got := report(t, q, wait(t, q, id)[id]); got != "SMALL" {
+		t.Errorf("%q", got)
+	}
+	ann := s.user(t, filepath.Join(dir, "ann.creds"), time.Hour, func(c *jwt.UserClaims) {
+		c.Name = "ann@example.org"
+		c.Pub.Allow.Add("unwindd.ask.v1.ann_40example_2eorg.*")
+		c.Sub.Allow.Add("_INBOX_ann_40example_2eorg.>", "unwindd.user.ann_40example_2eorg.done.v1.*")
+	})
+	q = mustConnect(t, Options{URL: "nats://" + e.Address(), Credentials: ann})
+	id = submit(t, q, "hers", How{}).ID
+	if got := report(t, q, wait(t, q, id)[id]); got != "HERS" || q.desk == nil {
 		t.Errorf("%q", got)
 	}
 	for name, path := range map[string]string{

@@ -72,6 +72,8 @@ type Pool struct {
 	Options
 
 	slots  chan struct{} // one for each worker
+	groups *groups       // nil: there are none
+	lacks  error         // why there are none
 	time   atomic.Int64  // of a request at most, in nanoseconds
 	answer atomic.Int64  // bytes of an answer at most
 
@@ -95,7 +97,16 @@ func NewPool(o Options) *Pool {
 	}
 	p := &Pool{Options: o, slots: make(chan struct{}, o.Count+o.Spare), live: map[*process]bool{}}
 	p.SetBounds(o.Time, o.MaxAnswer)
+	p.groups, p.lacks = delegated()
 	return p
+}
+
+// Memory describes what bounds the memory of a worker and its plugins together.
+func (p *Pool) Memory() string {
+	if p.lacks != nil {
+		return "a look at it every " + memoryInterval.String() + ", because " + p.lacks.Error()
+	}
+	return "a control group for each worker, and a look at it every " + memoryInterval.String()
 }
 
 // SetBounds replaces the bounds of time and of answers, for requests that begin later.
@@ -216,6 +227,7 @@ func (p *Pool) takeIdle(caller string) (*process, error) {
 	for n, w := range slices.Backward(p.idle) {
 		if w.caller == caller {
 			p.idle = slices.Delete(p.idle, n, n+1)
+			w.isIdle.Store(false)
 			return w, nil
 		}
 	}
@@ -245,6 +257,7 @@ func (p *Pool) release(w *process) {
 		return
 	}
 	w.request = ""
+	w.isIdle.Store(true)
 	p.idle = append(p.idle, w)
 	p.trim()
 }

@@ -76,7 +76,10 @@ type process struct {
 	caller  string                        // whose requests it has done; "": it has done none
 	read    []string                      // folders whose files it may open
 	memory  uint64                        // bytes that it had after its last request
+	isIdle  atomic.Bool
 
+	group        *group                 // that bounds its memory; nil: watch does
+	excess       atomic.Pointer[string] // why watch killed it; nil: it did not
 	killing      sync.Once
 	isKilledHere atomic.Bool // by killUnlessEnded
 }
@@ -97,7 +100,12 @@ func (p *Pool) start() (*process, []string, error) {
 	w.command.Dir, w.command.ExtraFiles, w.command.Stderr = dir, []*os.File{theirs}, &w.stderr
 	w.command.Env = []string{"TMPDIR=" + dir, "HOME=" + dir}
 	w.command.SysProcAttr = ownSession()
-	err = w.command.Start()
+	if err = w.command.Start(); err == nil {
+		if w.group, err = p.groups.start(w.command.Process.Pid, p.Setup.Memory); err != nil { // it waits for the first message
+			_ = w.command.Process.Kill()
+			_ = w.command.Wait()
+		}
+	}
 	_ = theirs.Close()
 	if err != nil {
 		_ = os.Remove(dir)
@@ -109,10 +117,15 @@ func (p *Pool) start() (*process, []string, error) {
 	}
 	go func() {
 		_ = w.command.Wait()
+		if w.group.isOver() {
+			w.tooLarge("more", p.Setup.Memory)
+		}
+		w.group.remove()
 		_ = os.RemoveAll(dir)
 		p.remove(w)
 		close(w.ended)
 	}()
+	go w.watchMemory(p.Setup.Memory)
 	missing, err := w.shakeHands(p, dir)
 	if err != nil {
 		w.killUnlessEnded()
@@ -278,16 +291,19 @@ func (w *process) killUnlessEnded() {
 	<-w.ended
 }
 
-// kill ends the worker at once; its plugins die with it.
+// kill ends the worker and its plugins at once.
 func (w *process) kill() {
 	w.killing.Do(func() {
-		_ = w.command.Process.Kill()
+		killAll(w.command.Process)
 		_ = w.conn.Close()
 	})
 }
 
 // died describes how the worker ended. ended has to be closed.
 func (w *process) died() error {
+	if why := w.excess.Load(); why != nil {
+		return errors.New(*why)
+	}
 	state := w.command.ProcessState
 	if state == nil {
 		return errors.New("it ended in an unknown way")
@@ -301,6 +317,9 @@ func (w *process) died() error {
 
 // isKilled reports whether the worker was killed, which is not its request's fault.
 func (w *process) isKilled() bool {
+	if w.excess.Load() != nil {
+		return false
+	}
 	status, ok := w.command.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

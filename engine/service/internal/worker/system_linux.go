@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/plugin"
 )
 
 // cutFlags are the flags of a message that is longer than the buffer.
@@ -59,6 +61,16 @@ func socketPair() (ours *conn, theirs *os.File, err error) {
 
 // ownSession gives a worker no terminal: no keys reach it.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// killAll ends a worker, and the processes that it has started. It stops it first, so that no number of theirs is another
+// process's by then.
+func killAll(worker *os.Process) {
+	_ = worker.Signal(unix.SIGSTOP)
+	for _, pid := range plugin.DescendantsOf(worker.Pid) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	_ = worker.Kill()
+}
 
 // ignoreLargeFiles makes a file that is too large an error of a write.
 func ignoreLargeFiles() { signal.Ignore(unix.SIGXFSZ) }
