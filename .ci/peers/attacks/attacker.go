@@ -210,7 +210,7 @@ func many(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 				if err := do(ctx, i); errors.Is(err, errSpent) {
 					return
 				} else if err != nil {
-					pause(ctx, 20*time.Millisecond)
+					pause(ctx, 100*time.Millisecond)
 				}
 			}
 		})

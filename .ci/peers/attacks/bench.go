@@ -54,10 +54,11 @@ func measure(dir string, executables []string) error {
 type turn struct {
 	each     float64 // stacks a second
 	p50, p99 time.Duration
+	alone    time.Duration // p50 of one caller
 }
 
 func (t *turn) String() string {
-	return fmt.Sprintf("%.0f stacks a second, p50 %s, p99 %s", t.each, ms(t.p50), ms(t.p99))
+	return fmt.Sprintf("%.0f stacks a second, p50 %s, p99 %s; one caller p50 %s", t.each, ms(t.p50), ms(t.p99), ms(t.alone))
 }
 
 func one(unwindd string) (t turn, err error) {
@@ -76,20 +77,25 @@ func one(unwindd string) (t turn, err error) {
 	if err := s.Put(c, exampleID, example("crash", "server")); err != nil {
 		return t, err
 	}
-	if _, err := send(s, *count/4); err != nil { // until all is warm
+	if _, err := send(s, benchCallers, *count/4); err != nil { // until all is warm
 		return t, err
 	}
 	began := time.Now()
-	list, err := send(s, *count)
-	t = turn{float64(len(list)) / time.Since(began).Seconds(), percentile(list, 50), percentile(list, 99)}
+	list, err := send(s, benchCallers, *count)
+	t = turn{each: float64(len(list)) / time.Since(began).Seconds(), p50: percentile(list, 50), p99: percentile(list, 99)}
+	if err != nil {
+		return t, err
+	}
+	list, err = send(s, 1, *count/4)
+	t.alone = percentile(list, 50)
 	return t, err
 }
 
 // send has callers send so many cores together.
-func send(s *daemon.Server, n int) ([]sample, error) {
+func send(s *daemon.Server, callers, n int) ([]sample, error) {
 	core := example("crash", "server.core")
 	var next atomic.Int64
-	lists, errs := make([][]sample, benchCallers), make([]error, benchCallers)
+	lists, errs := make([][]sample, callers), make([]error, callers)
 	var all sync.WaitGroup
 	for i := range lists {
 		all.Go(func() {
