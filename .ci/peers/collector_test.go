@@ -4,142 +4,65 @@ package peers
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
-	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/exporter/xexporter"
-	"go.opentelemetry.io/collector/featuregate"
-	"go.opentelemetry.io/collector/otelcol"
-	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry"
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/.ci/peers/collector"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/otlpcheck"
 )
 
-// A keeper is an exporter of a collector that keeps what it is given, and the URLs of the
-// collector.
+// A keeper is a collector of OpenTelemetry that keeps what it is given, and its URLs.
 type keeper struct {
+	*collector.Sink
 	grpc, http string
-
-	component.StartFunc
-	component.ShutdownFunc
-	xconsumer.Profiles
-
-	mu   sync.Mutex
-	kept [][]byte // as the collector's own library encodes it
 }
 
 // take is everything that came since the last time.
-func (k *keeper) take(t *testing.T) (list []*profiles.ProfilesData) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, b := range k.kept {
-		d := &profiles.ProfilesData{}
-		if err := proto.Unmarshal(b, d); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, d)
-	}
-	k.kept = nil
-	return list
-}
-
-func (k *keeper) factory(t *testing.T) exporter.Factory {
-	consume := func(_ context.Context, p pprofile.Profiles) error {
-		b, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(p)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.kept = append(k.kept, b)
-		return err
-	}
-	var err error
-	if k.Profiles, err = xconsumer.NewProfiles(consume); err != nil {
+func (k *keeper) take(t *testing.T) []*profiles.ProfilesData {
+	list, err := k.Take()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return xexporter.NewFactory(component.MustNewType("keeper"), func() component.Config { return &struct{}{} },
-		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) { return k, nil },
-			component.StabilityLevelDevelopment))
+	return list
 }
 
 // collect runs a collector of OpenTelemetry, with its usual limits.
 func collect(t *testing.T) *keeper {
-	if err := featuregate.GlobalRegistry().Set("service.profilesSupport", true); err != nil {
-		t.Fatal(err)
+	var addresses [2]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = collector.FreeAddress(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	grpc, http := freeAddress(t), freeAddress(t)
-	k := &keeper{grpc: "grpc://" + grpc, http: "http://" + http}
-	receivers := otlpreceiver.NewFactory()
-	c, err := otelcol.NewCollector(otelcol.CollectorSettings{
-		Factories: func() (otelcol.Factories, error) {
-			kept := k.factory(t)
-			return otelcol.Factories{
-				Receivers: map[component.Type]receiver.Factory{receivers.Type(): receivers},
-				Exporters: map[component.Type]exporter.Factory{kept.Type(): kept},
-				Telemetry: telemetry.NewFactory(func() component.Config { return &struct{}{} }),
-			}, nil
-		},
-		DisableGracefulShutdown: true, SkipSettingGRPCLogger: true,
-		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
-			ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory()},
-			URIs: []string{fmt.Sprintf(`yaml:
-receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
-exporters: {keeper: }
-service: {pipelines: {profiles: {receivers: [otlp], exporters: [keeper]}}}
-`, grpc, http)},
-		}},
-	})
+	kept, err := collector.NewSink()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(context.Background()) }()
+	const usual = 4 // MiB
+	c, err := collector.Start(collector.Keeping(addresses[0], addresses[1], usual), kept)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		c.Shutdown()
-		if err := <-ended; err != nil {
+		if err := c.End(); err != nil {
 			t.Error(err)
 		}
 	})
-	for c.GetState() != otelcol.StateRunning {
-		select {
-		case err := <-ended:
-			ended <- nil
-			t.Fatal(err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return k
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return &keeper{kept, "grpc://" + addresses[0], "http://" + addresses[1]}
 }
 
 // A collector takes profiles over gRPC and over HTTP, and what it hands on is what the
@@ -148,7 +71,7 @@ func TestCollectorHandsOnWhatOtherFormsHave(t *testing.T) {
 	dir := t.TempDir()
 	unwindd := filepath.Join(dir, "unwindd")
 	run(t, "go", "build", "-o", unwindd, "./cmd/unwindd")
-	collector := collect(t)
+	kept := collect(t)
 	for name, args := range map[string][]string{
 		"profile":     {"examples/profile/perf.data"},
 		"gpu-profile": {"examples/gpu-profile/cpu.data", "--gpu-samples", "examples/gpu-profile/gpu.jsonl"},
@@ -172,11 +95,11 @@ func TestCollectorHandsOnWhatOtherFormsHave(t *testing.T) {
 				t.Fatal(err)
 			}
 			compare(t, "the file", []*profiles.ProfilesData{file}, full, names)
-			run(t, append(args, "--otlp", collector.grpc)...)
-			overGRPC := collector.take(t)
+			run(t, append(args, "--otlp", kept.grpc)...)
+			overGRPC := kept.take(t)
 			compare(t, "gRPC", overGRPC, full, names)
-			run(t, append(args, "--otlp", collector.http)...)
-			overHTTP := collector.take(t)
+			run(t, append(args, "--otlp", kept.http)...)
+			overHTTP := kept.take(t)
 			compare(t, "HTTP", overHTTP, full, names)
 			t.Logf("%d samples, %d requests over gRPC, %d over HTTP", len(parsed.Sample), len(overGRPC), len(overHTTP))
 		})
@@ -199,8 +122,8 @@ func TestCollectorTakesLargeProfiles(t *testing.T) {
 	}
 	want := otlpcheck.Samples{}
 	want.Pprof(otlpcheck.Full, parsed)
-	collector := collect(t)
-	for _, url := range []string{collector.grpc, collector.http} {
+	kept := collect(t)
+	for _, url := range []string{kept.grpc, kept.http} {
 		c, err := report.NewCollector(url)
 		if err != nil {
 			t.Fatal(err)
@@ -212,14 +135,14 @@ func TestCollectorTakesLargeProfiles(t *testing.T) {
 		if _, err := c.Export(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		if c.String() == collector.grpc {
+		if c.String() == kept.grpc {
 			c.MaxRequest = math.MaxInt32
 			if _, err := c.Export(t.Context(), r); err == nil || !strings.Contains(err.Error(), "ResourceExhausted") {
 				t.Errorf("as one request: %v, expected that it is too large", err)
 			}
 		}
 		c.Close()
-		got, messages := otlpcheck.Samples{}, collector.take(t)
+		got, messages := otlpcheck.Samples{}, kept.take(t)
 		for _, m := range messages {
 			if wrong := otlpcheck.Check(m); len(wrong) > 0 {
 				t.Fatalf("%q", wrong[:min(len(wrong), 10)])

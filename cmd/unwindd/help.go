@@ -36,7 +36,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"What is selected", `process thread cpu time focus ignore hide callers bottom-up per-second`},
 	{"What is recorded", `tid idle recorder native frequency repeat every interval keep live`},
 	{"Targets", `from label threads`},
-	{"What is profiled", `jobs objects join-window otlp kallsyms root perf-map`},
+	{"What is profiled", `jobs objects join-window otlp symbolize kallsyms root perf-map`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
 	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma any-file store max-unpacked no-files`},
 	{"Jobs", `priority deadline again parts`},

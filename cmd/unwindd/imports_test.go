@@ -24,16 +24,17 @@ var floors = []string{
 	"internal/enginetest",         // what tests of whole stacks need
 	"internal/bundled",            // the architectures and runtimes that executables have compiled in
 	"engine/service",
-	"engine/service/internal/page",    // what people see of it
-	"engine/service/internal/reports", // what is kept for them
-	"engine/service/fleet",            // what other machines do
-	"engine/service/internal/objects", // what is kept of code
-	"engine/service/internal/worker",  // processes that do it
-	"engine/service/job",              // what is asked of an engine in one go
-	"engine/service/internal/remote",  // targets of other machines
-	"engine/service/internal/objects", // files that were put
-	"engine/service/internal/bounded", // how folders of files are bounded
-	"engine/service/servicepb",        // what goes over the wire
+	"engine/service/internal/page",     // what people see of it
+	"engine/service/internal/reports",  // what is kept for them
+	"engine/service/fleet",             // what other machines do
+	"engine/service/internal/objects",  // what is kept of code
+	"engine/service/internal/buildids", // what folders have
+	"engine/service/internal/worker",   // processes that do it
+	"engine/service/job",               // what is asked of an engine in one go
+	"engine/service/internal/remote",   // targets of other machines
+	"engine/service/internal/objects",  // files that were put
+	"engine/service/internal/bounded",  // how folders of files are bounded
+	"engine/service/servicepb",         // what goes over the wire
 	"engine/report",
 	"engine/internal/stackpage",     // stacks as a page
 	"engine/internal/flamepage",     // profiles as one
@@ -42,7 +43,7 @@ var floors = []string{
 	"engine/internal/look",          // how they look
 	"engine/symbolize",
 	"engine/internal/profilenames", // names in the bytes of profiles
-	"engine/internal/listing", // what files have, as it is written
+	"engine/internal/listing",      // what files have, as it is written
 	"engine",
 	"engine/internal/collector",      // what a snapshot has
 	"engine/internal/label",          // which rank of a job a process is

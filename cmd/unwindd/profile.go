@@ -41,6 +41,7 @@ type profileFlags struct {
 	program  string // a disassembler
 	http     string
 	otlp     string
+	unnamed  string // a profile that gets names
 	recordFlags
 	// isDefault: no recording was named.
 	isDefault bool
@@ -75,6 +76,10 @@ Files of other profilers are read, too, several at once: traces of PyTorch and
 other Chrome traces, exports of Nsight Systems, the text of perf script, folded
 stacks, and pprof's form.
 
+With --symbolize, a profile of pprof or OpenTelemetry gets functions, lines and inlined
+calls for the frames that have none, by the build IDs of its mappings, and is written as
+it was otherwise.
+
 What was found, and why stacks end, is said on standard error. --http shows the
 profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`,
 		Example: `  unwindd profile perf.data
@@ -85,6 +90,7 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
   unwindd profile perf.data --format folded | flamegraph.pl > cpu.svg
   unwindd profile 4711 --repeat 500 --every 20ms --format folded
   unwindd profile perf.data --gpu 1234_results.json
+  unwindd profile --symbolize cpu.pb.gz -o named.pb.gz
   unwindd profile rank0.pt.trace.json.gz rank1.pt.trace.json.gz`,
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(args) > 0 {
@@ -120,6 +126,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc, llvm-objdump or nvdisasm at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
+	flags.StringVar(&f.unnamed, "symbolize", "", "write the profile of pprof or OpenTelemetry in `FILE` again, with names for the frames that have none")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	f.recordFlags.add(flags)
 }
@@ -139,6 +146,9 @@ func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 
 func (f *profileFlags) run(cmd *cobra.Command, args []string) error {
 	f.note(cmd.Flags())
+	if f.unnamed != "" {
+		return f.symbolizeProfile(cmd, args)
+	}
 	if err := cmp.Or(f.checkFlags(cmd), f.recordFlags.check()); err != nil {
 		return err
 	}

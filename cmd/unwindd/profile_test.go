@@ -122,6 +122,12 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{wordsRecording, "--event", "cycles"}, exitInput, "no event cycles, expected one of: cpu-clock, page-faults"},
 		{[]string{wordsRecording, "--kallsyms", "nothing"}, exitInput, "nothing"},
 		{[]string{wordsRecording, "--http", "192.0.2.1:1"}, exitInput, "192.0.2.1:1"},
+		{[]string{"--symbolize", "nothing"}, exitInput, "nothing"},
+		{[]string{"--symbolize", text}, exitInput, text + ": expected a profile of OpenTelemetry (ProfilesData) or of pprof"},
+		{[]string{"--symbolize", text, wordsRecording}, exitUsage, "--symbolize names its profile: expected no recording with it"},
+		{[]string{"--symbolize", text, "--format", "pprof"}, exitUsage, "--format has no meaning with --symbolize"},
+		{[]string{"--symbolize", text, "--symbols=false"}, exitUsage, "expected no --symbols=false with it"},
+		{[]string{"--symbolize", text, "-o", text}, exitUsage, "which is read and would be written over"},
 		{[]string{"nothing"}, exitInput, "nothing"},
 		{[]string{text}, exitInput, text},
 	} {

@@ -175,7 +175,7 @@ func TestDocumentedServer(t *testing.T) {
 	}
 	s := serve(t)
 	dir := t.TempDir()
-	for name, source := range map[string]string{"core": serverCore, "server": filepath.Join(filepath.Dir(serverCore), "server"), "examples/mixed/mixed.snapshot": mixed} {
+	for name, source := range map[string]string{"core": serverCore, "server": filepath.Join(filepath.Dir(serverCore), "server"), "examples/mixed/mixed.snapshot": mixed, "perf.data": wordsRecording, "words": filepath.Join(filepath.Dir(wordsRecording), "words")} {
 		b, err := os.ReadFile(source)
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)

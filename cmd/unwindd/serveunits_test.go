@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,14 +30,14 @@ func TestUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, name := range []string{"unwindd.socket", "unwindd.service"} {
+	for _, name := range []string{"unwindd.socket", "unwindd.service", "unwindd-worker.service"} {
 		b, err := os.ReadFile(unitsDir + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Neither the executable nor its manual pages are installed here.
 		text := strings.ReplaceAll(string(b), "/usr/bin/unwindd", self)
-		text = strings.ReplaceAll(text, "Documentation=man:unwindd-serve(1)\n", "")
+		text = documentation.ReplaceAllString(text, "")
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -47,9 +48,34 @@ func TestUnits(t *testing.T) {
 	if err != nil || len(said) > 0 {
 		t.Errorf("%v: %s", err, said)
 	}
-	said, err = exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", paths[1]).CombinedOutput() //nolint:gosec,noctx // a tool
-	if err != nil {
-		t.Errorf("%v: %s", err, said)
+	for _, service := range paths[1:] {
+		said, err = exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", service).CombinedOutput() //nolint:gosec,noctx // a tool
+		if err != nil {
+			t.Errorf("%v: %s", err, said)
+		}
+	}
+}
+
+// documentation names manual pages.
+var documentation = regexp.MustCompile(`(?m)^Documentation=.*\n`)
+
+// TestBothServicesMayDoTheSame compares what the services of the package are confined by.
+func TestBothServicesMayDoTheSame(t *testing.T) {
+	var lines []string
+	for _, name := range []string{"unwindd.service", "unwindd-worker.service"} {
+		b, err := os.ReadFile(unitsDir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, confined, ok := strings.Cut(string(b), "NoNewPrivileges=")
+		if !ok {
+			t.Fatalf("%s is not confined", name)
+		}
+		confined, _, _ = strings.Cut(confined, "[Install]")
+		lines = append(lines, confined)
+	}
+	if lines[0] != lines[1] {
+		t.Errorf("the services are confined by\n%s\nand by\n%s", lines[0], lines[1])
 	}
 }
 

@@ -142,11 +142,9 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 		return err
 	}
 	defer endQueue()
-	cache := filepath.Join(o.State, "fleet")
-	if o.Remote, err = fleet.OpenObjects(q, cache, o.Limits.Objects, o.Remote); err != nil {
+	if o.Remote, err = fleet.OpenObjects(q, filepath.Join(o.State, "fleet"), o.Limits.Objects, o.Remote); err != nil {
 		return err
 	}
-	o.Caches = append(o.Caches, cache)
 	s, err := service.New(o)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 )
 
@@ -60,6 +62,14 @@ func probed(folder string) error {
 		err = nil // it was tried
 	}
 	try("connecting to a port", err)
+	for name, call := range map[string]uintptr{"drawing a ring": unix.SYS_IO_URING_SETUP, "a file in memory": unix.SYS_MEMFD_CREATE, "a call in no list": unix.SYS_IO_SETUP, "mounting": unix.SYS_MOUNT} {
+		_, _, errno := syscall.RawSyscall(call, 0, 0, 0)
+		if errno == syscall.ENOSYS || errno == syscall.EPERM {
+			try(name, errno)
+		} else {
+			try(name+fmt.Sprintf(" (%v)", errno), nil) // the kernel looked at it
+		}
+	}
 	try("raising a limit", syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1, Max: 1}))
 	return fmt.Errorf("probed: %s", strings.Join(said, ", "))
 }

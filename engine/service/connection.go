@@ -229,8 +229,8 @@ func (l *connection) newestObject() time.Time {
 	return l.newest
 }
 
-// share sends the queue an object that was put here.
-func (l *connection) share(ctx context.Context, id []byte, kinds []string) {
+// share sends the queue the files of a build ID that changed here, or removes them there.
+func (l *connection) share(ctx context.Context, id []byte) {
 	l.mu.Lock()
 	q := l.queue
 	l.newest = time.Now()
@@ -241,7 +241,7 @@ func (l *connection) share(ctx context.Context, id []byte, kinds []string) {
 	if q == nil {
 		return
 	}
-	for _, kind := range kinds {
+	for _, kind := range []string{objects.Executable, objects.DebugInfo} {
 		err := l.send(ctx, q, objects.File{ID: id, Kind: kind, Path: l.server.store.Find(id, kind)})
 		if err != nil && !errors.Is(err, fleet.ErrFull) {
 			l.mu.Lock()
@@ -260,6 +260,9 @@ func (l *connection) shareAll(q *fleet.Queue) error {
 		return err
 	}
 	for _, f := range list {
+		if f.Path = l.server.store.Find(f.ID, f.Kind); f.Path == "" {
+			continue // it was removed meanwhile
+		}
 		err := l.send(l.ctx, q, f)
 		if errors.Is(err, fleet.ErrFull) {
 			return nil // the rest does not fit either
@@ -271,8 +274,11 @@ func (l *connection) shareAll(q *fleet.Queue) error {
 	return nil
 }
 
-// send sends the queue a file, if it lacks it.
+// send sends the queue a file, if it lacks it; one without a path is removed there.
 func (l *connection) send(ctx context.Context, q *fleet.Queue, f objects.File) error {
+	if f.Path == "" {
+		return q.DropObject(ctx, f.ID, f.Kind)
+	}
 	file, err := os.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it was removed for a newer one

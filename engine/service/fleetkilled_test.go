@@ -38,8 +38,7 @@ func fleetWorkerMain(url, dir string) error {
 	if err != nil {
 		return err
 	}
-	kept := filepath.Join(dir, "kept")
-	files, err := fleet.OpenObjects(q, kept, 1<<30, nil)
+	files, err := fleet.OpenObjects(q, filepath.Join(dir, "kept"), 1<<30, nil)
 	if err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func fleetWorkerMain(url, dir string) error {
 	}
 	o := Options{
 		Limits: DefaultLimits, Self: self, State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run"), Log: hclog.NewNullLogger(),
-		Remote: files, Caches: []string{kept},
+		Remote: files,
 	}
 	o.Workers = 2
 	s, err := New(o)

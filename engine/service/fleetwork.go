@@ -14,6 +14,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -38,8 +39,9 @@ func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	req := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
-	r := &fleetReport{server: s, req: req, kind: t.Kind, leave: leave}
+	files, _ := s.Remote.(*fleet.Objects)
+	req := &request{id: rand.Text()[:16], caller: fleetCaller, address: fleetCaller, kind: byFleet, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
+	r := &fleetReport{server: s, req: req, kind: t.Kind, files: files, leave: leave}
 	if err := r.begin(context.WithValue(ctx, requestKey, req), t, receive); err != nil {
 		r.err = err
 		return nil, errors.Join(r.fault(), r.Close())
@@ -52,6 +54,7 @@ type fleetReport struct {
 	server *Server
 	req    *request
 	kind   string
+	files  *fleet.Objects // nil: there are none
 	leave  func()
 	upload *upload
 	answer *answer
@@ -65,6 +68,11 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 	if err != nil {
 		return err
 	}
+	work.Caller, work.Remote = fleetCaller+" "+t.User, r.server.Remote
+	if r.files != nil {
+		work.Remote = r.files.Of(t.User)
+	}
+	work.Remote = inTurn{work.Remote, r.server.store.Of(fleetCaller)}
 	r.about = fleet.About{Type: contentType(work.Job), Name: work.Name}
 	most := r.server.now().Body
 	for _, size := range t.Joined {
@@ -79,6 +87,23 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 	r.server.metrics.received(r.upload.size)
 	r.answer, err = r.server.beginOn(ctx, r.req, work, r.upload)
 	return err
+}
+
+// inTurn asks one source of files after the other. One may be nil.
+type inTurn []object.Remote
+
+// Fetch implements object.Remote.
+func (list inTurn) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	for _, r := range list {
+		if r == nil {
+			continue
+		}
+		found, more := r.Fetch(f)
+		if tried = append(tried, more...); found != "" {
+			return found, tried
+		}
+	}
+	return "", tried
 }
 
 // taskOptions are the empty options of tasks, by their kinds.

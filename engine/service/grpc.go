@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -306,7 +307,7 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 		if err != nil || len(first.GetBuildId()) == 0 {
 			return orProblem(err, badRequest.new("the first message has no build ID"))
 		}
-		_, was, err := c.server.put(st.Context(), req, sentObject{unnamedObject, first.GetBuildId()}, func(w io.Writer) error {
+		_, was, err := c.server.put(st.Context(), req, sentObject{name: unnamedObject, id: first.GetBuildId()}, func(w io.Writer) error {
 			return receiveParts(st.Context(), c.server, w, func() ([]byte, error) {
 				m, err := st.Recv()
 				if err != nil {
@@ -322,18 +323,30 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	})
 }
 
+// DeleteObject implements servicepb.UnwinddServer.
+func (c *calls) DeleteObject(ctx context.Context, r *pb.DeleteObjectRequest) (out *pb.DeleteObjectResponse, err error) {
+	err = c.counted(ctx, "objects", func(req *request) error {
+		if n := len(r.BuildId); n < objects.MinID || n > objects.MaxID {
+			return badRequest.new(fmt.Sprintf("a build ID of %d bytes, expected %d to %d", n, objects.MinID, objects.MaxID))
+		}
+		out = &pb.DeleteObjectResponse{}
+		return c.server.remove(ctx, req.caller, r.BuildId)
+	})
+	return out, err
+}
+
 // maxFound bounds the build IDs of one request.
 const maxFound = 1 << 14
 
 // FindObjects implements servicepb.UnwinddServer.
 func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
-	err = c.counted(ctx, "objects", func(*request) error {
+	err = c.counted(ctx, "objects", func(req *request) error {
 		if len(r.BuildIds) > maxFound {
 			return badRequest.new(fmt.Sprintf("%d build IDs, expected at most %d", len(r.BuildIds), maxFound))
 		}
 		out = &pb.FindObjectsResponse{}
 		for _, id := range r.BuildIds {
-			out.Objects = append(out.Objects, c.server.kept(id))
+			out.Objects = append(out.Objects, c.server.kept(req.caller, id))
 		}
 		return nil
 	})

@@ -3,13 +3,10 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,40 +15,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Tokens has the names of callers by the SHA-256 of their tokens.
-type Tokens map[[sha256.Size]byte]string
-
-// ReadTokens reads lines of a name and a token, with a blank between them. Empty lines, and
-// lines that begin with #, are skipped.
-func ReadTokens(r io.Reader) (Tokens, error) {
-	tokens := Tokens{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		fields := strings.Fields(line)
-		if len(fields) != 2 || len(fields[1]) < minToken {
-			return nil, fmt.Errorf("line %d: expected a name and a token of %d characters or more", n, minToken)
-		}
-		tokens[sha256.Sum256([]byte(fields[1]))] = fields[0]
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if len(tokens) == 0 {
-		return nil, errors.New("no tokens: expected lines of a name and a token")
-	}
-	return tokens, nil
-}
-
-// minToken is the length of the shortest token.
-const minToken = 16
-
-// SetTokens replaces the tokens of callers.
-func (s *Server) SetTokens(t Tokens) { s.tokens.Store(&t) }
 
 // contextKey is a key of values in the contexts of requests.
 type contextKey int
@@ -82,7 +45,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // whose callers are known where they have to be. Each gets an ID.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req := &request{id: rand.Text()[:16], began: time.Now()}
+		req := &request{id: rand.Text()[:16], kind: byNothing, began: time.Now(), address: fromWhere(r)}
 		counting, r, ended := s.begun(req, w, r)
 		defer ended()
 		w = counting
@@ -100,9 +63,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case isOfAnotherSite(r):
 			err = forbidden.new("a page of another site has made the request")
 		default:
-			req.caller, err = s.caller(r)
+			req.caller, req.kind, err = s.caller(r)
 		}
-		own := s.requests.of(roomOf(req, r))
+		own := s.requests.of(req.room())
 		if err == nil {
 			err = own.take(1)
 		}
@@ -118,10 +81,23 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
+// callerKind is a way in which callers show who they are, for figures.
+type callerKind string
+
+// The kinds. A caller that was not let in is of none.
+const (
+	byCertificate callerKind = "certificate"
+	byToken       callerKind = "token"
+	byUser        callerKind = "user"
+	byAddress     callerKind = "address"
+	byFleet       callerKind = "fleet"
+	byNothing     callerKind = "none"
+)
+
 // caller names the caller: by its token, certificate, user or address.
-func (s *Server) caller(r *http.Request) (string, error) {
+func (s *Server) caller(r *http.Request) (name string, kind callerKind, err error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), nil
+		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), byCertificate, nil
 	}
 	if tokens := *s.tokens.Load(); tokens != nil {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -129,30 +105,35 @@ func (s *Server) caller(r *http.Request) (string, error) {
 		name, known := tokens[sha256.Sum256([]byte(token))]
 		switch {
 		case !known && isForAnybody(r):
-			return anybody, nil
+			return anybody, byNothing, nil
 		case !ok:
-			return "", unauthorized.new("expected Authorization: Bearer TOKEN")
+			return "", byNothing, unauthorized.new("expected Authorization: Bearer TOKEN")
 		case !known:
-			return "", unauthorized.new("the token is not one of this server")
+			return "", byNothing, unauthorized.new("the token is not one of this server")
 		}
-		return name, nil
+		return name, byToken, nil
 	}
 	if user, ok := r.Context().Value(peerKey).(string); ok {
-		return user, nil
+		return user, byUser, nil
 	}
-	return addressName(r.RemoteAddr), nil
+	return addressName(r.RemoteAddr), byAddress, nil
 }
 
-// roomOf names whose share of requests a request is in: those that anybody may make are of an
-// address.
-func roomOf(req *request, r *http.Request) string {
-	if req.caller != anybody {
-		return req.caller
-	}
+// fromWhere names the user, or the address, at the other end of a request's connection.
+func fromWhere(r *http.Request) string {
 	if user, ok := r.Context().Value(peerKey).(string); ok {
-		return anybody + user
+		return user
 	}
-	return anybody + addressName(r.RemoteAddr)
+	return addressName(r.RemoteAddr)
+}
+
+// room names whose share of requests a request is in: those that anybody may make are of an
+// address.
+func (r *request) room() string {
+	if r.caller == anybody {
+		return anybody + r.address
+	}
+	return r.caller
 }
 
 // isOwnHost reports whether a request names this server: pages of other sites can make a browser

@@ -50,6 +50,8 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/objects", s.counted("objects", s.addObject))
 	mux.Handle("PUT "+objectsPath+"{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET "+objectsPath+"{id}", s.counted("objects", s.findObject))
+	mux.Handle("DELETE "+objectsPath+"{id}", s.counted("objects", s.removeObject))
+	mux.Handle("GET /{file}/{id}/{leaf}", s.counted("symbols", s.giveByKey))
 	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -58,7 +60,14 @@ func (s *Server) routes() http.Handler {
 		p.Request = requestOf(r.Context()).id
 		p.write(w)
 	})
-	return mux
+	byID := s.counted("debuginfod", s.giveByID)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isBuildID(r) { // the mux would redirect paths of source files with ".." and "//"
+			byID.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // setParametersOf sets the fields of options that the parameters of a request name.
@@ -444,7 +453,7 @@ func (s *Server) putObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	_, was, err := s.takeObject(r, req, sentObject{unnamedObject, id})
+	_, was, err := s.takeObject(r, req, sentObject{name: unnamedObject, id: id})
 	if err != nil {
 		return err
 	}
@@ -472,7 +481,7 @@ func (s *Server) addObject(w http.ResponseWriter, r *http.Request, req *request)
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return unreadable.new(name + ": it has neither code nor debug information")
 	}
@@ -499,17 +508,30 @@ func (s *Server) takeObject(r *http.Request, req *request, o sentObject) (id []b
 }
 
 // findObject answers with the files of a build ID that are stored.
-func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) error {
+func (s *Server) findObject(w http.ResponseWriter, r *http.Request, req *request) error {
 	id, err := objectID(r)
 	if err != nil {
 		return err
 	}
-	files := s.kept(id)
+	files := s.kept(req.caller, id)
 	if !files.Executable && !files.Debuginfo {
 		return notFound.new(fmt.Sprintf("no file of build ID %x is kept here", id))
 	}
 	w.Header().Set("Content-Type", contentTypes["json"])
 	return writeObject(w, id, files)
+}
+
+// removeObject removes what the caller has put.
+func (s *Server) removeObject(w http.ResponseWriter, r *http.Request, req *request) error {
+	id, err := objectID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.remove(r.Context(), req.caller, id); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // writeObject writes which files of a build ID are stored.

@@ -36,6 +36,8 @@ type metrics struct {
 	profiles    *prometheus.CounterVec // of a server with a collector, like passing
 	naming      *prometheus.CounterVec // frames
 	passing     *prometheus.HistogramVec
+	provided    *prometheus.CounterVec
+	callers     callerFigures
 }
 
 // durations are the histogram bounds of requests, in seconds.
@@ -66,6 +68,12 @@ func newMetrics(s *Server) *metrics {
 	m.stops = counter("stops_total", "Stacks, by why they end.", "reason")
 	m.lookups = counter("cache_lookups_total", "What was looked up: code objects that workers know already, and files of the store of objects.", "cache", "result")
 	m.plugins = counter("plugin_processes_total", "Processes of plugins: those that were started, those of them that replaced one that had ended, and failures.", "plugin", "event")
+	m.callers = callerFigures{
+		requests: counter("caller_requests_total", "Requests of callers, by how they ended. Callers are named by the names of their tokens; others are counted together, by how they show who they are.", callerLabels("status")...),
+		bytes:    counter("caller_bytes_total", "Bytes of bodies and answers of callers.", callerLabels("direction")...),
+		work:     counter("caller_work_seconds_total", "How long workers worked for callers.", callerLabels()...),
+	}
+	m.provided = counter("provided_files_total", "Files that callers wanted, by where they were: among the objects that were put, beneath the folders of the server, at other servers, or nowhere.", "kind", "place")
 	if h := s.offload; h != nil {
 		m.handed = counter("handed_over_total", "Requests for which there was no place, by what became of them: a state of the fleet's job, or why there was none.", "outcome")
 		m.shares = counter("handed_over_objects_total", "Files of objects that the queue of the fleet was to have.", "result")
@@ -78,15 +86,13 @@ func newMetrics(s *Server) *metrics {
 			return 0
 		})
 	}
-	if p := s.relay; p != nil {
+	if s.relay != nil {
 		m.profiles = counter("otlp_profiles_total", "Profiles that a collector has taken, by whether a worker has looked for names, or why they went without.", "names")
 		m.naming = counter("otlp_frames_total", "Frames of profiles that a collector has taken: those that had names, those that were named, and those without, by why.", "names")
 		m.passing = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "unwindd", Name: "otlp_forward_seconds", Help: "How long the collector took for requests with profiles, with the pauses between attempts.", Buckets: durations,
 		}, []string{"outcome"})
 		m.registry.MustRegister(m.passing)
-		gauge("otlp_requests", "Requests with profiles that are under way.", func() float64 { return float64(p.places.used()) })
-		gauge("otlp_bytes", "Bytes in memory of requests that are sent to the collector.", func() float64 { return float64(p.memory.inUse()) })
 	}
 	m.downloads("debuginfod", s.Remote)
 	m.downloads("symbols", s.Symbols)
@@ -138,6 +144,49 @@ func (m *metrics) looked(cache string, isHit bool) {
 		result = "hit"
 	}
 	m.lookups.WithLabelValues(cache, result).Inc()
+}
+
+// callerFigures are the figures of each token's name, and of all other callers together.
+type callerFigures struct{ requests, bytes, work *prometheus.CounterVec }
+
+// callerLabels are the labels of a figure of callers, with further ones.
+func callerLabels(more ...string) []string { return append([]string{"by", "caller"}, more...) }
+
+// valuesOf returns the values of callerLabels. Only an administrator gives tokens their names, so that
+// these are few.
+func valuesOf(req *request, more ...string) []string {
+	name := ""
+	if req.kind == byToken {
+		name = req.caller
+	}
+	return append([]string{string(req.kind), name}, more...)
+}
+
+// ofCaller counts a request that has ended, moved its bytes, and worked the time that a worker had for it.
+func (m *metrics) ofCaller(req *request, status string) {
+	m.callers.requests.WithLabelValues(valuesOf(req, status)...).Inc()
+}
+
+func (m *metrics) moved(req *request) {
+	for direction, n := range map[string]int64{"received": req.received.Load(), "sent": req.sent.Load()} {
+		m.callers.bytes.WithLabelValues(valuesOf(req, direction)...).Add(float64(n))
+	}
+}
+
+func (m *metrics) worked(req *request, took time.Duration) {
+	m.callers.work.WithLabelValues(valuesOf(req)...).Add(took.Seconds())
+}
+
+// forget removes the figures of a token's name.
+func (m *metrics) forget(name string) {
+	for _, c := range []*prometheus.CounterVec{m.callers.requests, m.callers.bytes, m.callers.work} {
+		c.DeletePartialMatch(prometheus.Labels{"by": string(byToken), "caller": name})
+	}
+}
+
+// gave counts a file that was wanted.
+func (m *metrics) gave(kind object.RemoteKind, place string) {
+	m.provided.WithLabelValues(string(kind), place).Inc()
 }
 
 // handedOver counts a request for which there was no place; shared counts a file for the queue.

@@ -39,7 +39,7 @@ type pendingJob struct {
 
 // spareHanded is the number of requests that the fleet has, besides Handed, of callers of whom it has
 // no other.
-const spareHanded = 1
+const spareHanded = 2
 
 // newOffload makes the offload of a server; nil: it has no fleet.
 func newOffload(s *Server) *offload {
@@ -66,7 +66,8 @@ const (
 // where the fleet has no place either.
 func (s *Server) handOver(ctx context.Context, r *request, work *worker.Request) (*answer, error) {
 	options := work.Job.Options()
-	if s.offload == nil || options == nil || r.caller == fleetCaller {
+	// The fleet has one file of each build ID of this server.
+	if s.offload == nil || options == nil || r.caller == fleetCaller || s.differs(r.caller) {
 		return nil, errBusy
 	}
 	t, err := fleet.NewTask(work.Job.Name(), options)

@@ -67,9 +67,8 @@ func (f *testFleet) options() *fleet.Options {
 // work starts a worker of the fleet, which is a server with processes of its own.
 func (f *testFleet) work(t *testing.T, o Options) *testServer {
 	t.Helper()
-	o.Caches = []string{t.TempDir()}
 	var err error
-	if o.Remote, err = fleet.OpenObjects(f.Queue, o.Caches[0], 1<<30, nil); err != nil {
+	if o.Remote, err = fleet.OpenObjects(f.Queue, t.TempDir(), 1<<30, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := start(t, o)

@@ -28,13 +28,10 @@ import (
 // answered: who gets no answer sends again, so that nothing is lost when this server, or the
 // collector, ends.
 
-// Bounds of profiles that are passed on, of all senders together where nothing else is said.
+// Bounds of a request.
 const (
-	maxProfiles  = 64 << 20  // bytes of a request, unpacked
-	maxJSON      = 16 << 20  // bytes of one in JSON, which needs sixfold memory
-	maxForwarded = 256 << 20 // bytes in memory
-	maxRequests  = 256       // requests
-	maxOfSender  = 128       // requests of one sender
+	maxProfiles = 64 << 20 // bytes, unpacked
+	maxJSON     = 16 << 20 // bytes of JSON, which takes sixfold memory
 )
 
 // usualPatience is how long a request waits for names if its sender tells no deadline;
@@ -48,14 +45,12 @@ const (
 // relay passes profiles on.
 type relay struct {
 	*Server
-	to     *report.Collector
-	id     string // in viaHeader
-	memory *budget
-	places *places
+	to *report.Collector
+	id string // in viaHeader
 }
 
 func newRelay(s *Server, to *report.Collector) *relay {
-	return &relay{Server: s, to: to, id: rand.Text()[:16], memory: newBudget(maxForwarded), places: newPlaces(maxRequests, maxOfSender)}
+	return &relay{Server: s, to: to, id: rand.Text()[:16]}
 }
 
 // ServeProfiles answers exporters of OpenTelemetry, by gRPC and by HTTP, until the listener is
@@ -76,6 +71,10 @@ const kindProfiles = "otlp"
 // answer answers a request.
 func (p *relay) answer(w http.ResponseWriter, r *http.Request) {
 	req := requestOf(r.Context())
+	if body, ok := r.Body.(*countingReader); ok && body.allowance == nil { // a call of gRPC: it has no gate here
+		c := http.NewResponseController(w)
+		body.allowance = newAllowance(p.now().Idle, func() { _ = c.SetReadDeadline(longAgo) })
+	}
 	form, err := formOf(r)
 	kind := kindRefused
 	var taken otlpexport.Answer
@@ -116,11 +115,6 @@ func (p *relay) take(r *http.Request, req *request, form *otlpForm) (taken otlpe
 	if err != nil {
 		return taken, err
 	}
-	free, err := p.places.enter(req.caller)
-	if err != nil {
-		return taken, err
-	}
-	defer free()
 	ctx, cancel := withDeadline(r)
 	defer cancel()
 	input, err := p.receiveProfiles(r, req, form)
@@ -181,7 +175,7 @@ func (u *upload) bytes() ([]byte, error) {
 	return b, err
 }
 
-// boundedReader fails behind most bytes.
+// boundedReader fails behind most bytes. What is malformed is the body's fault.
 type boundedReader struct {
 	r      io.Reader
 	most   int64
@@ -191,9 +185,13 @@ type boundedReader struct {
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
+	var body *bodyError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &body) {
+		err = &bodyError{err}
+	}
 	if b.most -= int64(n); b.most < 0 {
 		b.isOver = true
-		return 0, errors.New("it is too long")
+		return 0, &bodyError{errors.New("it is too long")}
 	}
 	return n, err
 }
@@ -427,7 +425,7 @@ func (n *naming) named() (*namedParcel, error) {
 	case !errors.Is(err, io.EOF):
 		n.parcel.unnamed(problemOf(err).name(), err.Error())
 		return nil, nil
-	case size > maxForwarded/2:
+	case n.parcel.memory.of(n.parcel.req.caller).atMost(size) < size:
 		n.parcel.unnamed("too-large", fmt.Sprintf("with names it has %d bytes", size))
 		return nil, nil
 	}

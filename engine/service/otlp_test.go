@@ -15,12 +15,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -299,8 +301,51 @@ func TestProfilesArePassedOnInEachForm(t *testing.T) {
 			to.wantTaken(t, request)
 		})
 	}
-	if n := s.budget.inUse() + s.relay.memory.inUse() + int64(s.relay.places.used()); n != 0 {
+	if n := s.budget.inUse() + s.memory.inUse(); n != 0 {
 		t.Errorf("%d bytes and places are taken when nothing is under way", n)
+	}
+}
+
+// TestFramesGetNamesOnTheWay has the frames of a profile named and counted, once their file was put.
+func TestFramesGetNamesOnTheWay(t *testing.T) {
+	to := newSink(t)
+	s := startRelay(t, testOptions(t), to.url)
+	s.putCrash(t)
+	d := &profiles.ProfilesData{}
+	if err := proto.Unmarshal(aProfile(t, "server"), d); err != nil {
+		t.Fatal(err)
+	}
+	d.Dictionary.StringTable = append(d.Dictionary.StringTable, "process.executable.build_id.gnu")
+	d.Dictionary.AttributeTable = append(d.Dictionary.AttributeTable, &profiles.KeyValueAndUnit{
+		KeyStrindex: 4, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: crashID}},
+	})
+	d.Dictionary.MappingTable[1] = &profiles.Mapping{MemoryStart: 0x401000, MemoryLimit: 0x48d000, FileOffset: 0x1000, FilenameStrindex: 3, AttributeIndices: []int32{1}}
+	d.Dictionary.LocationTable[1].Address = 0x401911
+	d.Dictionary.LocationTable = append(d.Dictionary.LocationTable, &profiles.Location{Address: 7})
+	request, err := proto.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.export(t.Context(), t, profilesCall, request); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := to.take()
+	if len(list) != 1 {
+		t.Fatalf("the collector took %d requests", len(list))
+	}
+	got := list[0].GetDictionary()
+	if l := got.LocationTable[1].Lines; len(l) != 1 || got.StringTable[got.FunctionTable[l[0].FunctionIndex].NameStrindex] != "read_body" {
+		t.Errorf("%v", list[0])
+	}
+	_, text := s.ask(t, "GET", "/metrics", nil)
+	for _, want := range []string{
+		`unwindd_otlp_frames_total{names="named"} 1`, `unwindd_otlp_frames_total{names="no-mapping"} 1`, `unwindd_otlp_frames_total{names="had"} 0`,
+		`unwindd_otlp_profiles_total{names="requested"} 1`, `unwindd_otlp_forward_seconds_count{outcome="taken"} 1`, "unwindd_message_bytes 0",
+		`unwindd_requests_total{kind="otlp",status="ok"} 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in the figures", want)
+		}
 	}
 }
 
@@ -382,9 +427,7 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}{
 		"timed-out": {change: func(o *Options) { o.Time = time.Nanosecond }},
 		"late": {timeout: 3 * time.Second, prepare: func(s *relayServer, _ *sink) {
-			for i := range s.now().Workers + spareWorkers {
-				_ = s.queue.enter(context.Background(), strconv.Itoa(i))
-			}
+			s.takeWorkers(t)
 		}},
 		"too-large":   {prepare: func(_ *relayServer, to *sink) { to.next(sinkAnswer{status: 413}) }},
 		"long-answer": {change: func(o *Options) { o.Answer = 10 }},
@@ -418,6 +461,21 @@ func TestProfilesWithoutNamesAreNotLost(t *testing.T) {
 	}
 }
 
+// takeWorkers takes the places of all workers, which free gives back.
+func (s *relayServer) takeWorkers(t *testing.T) (free func()) {
+	t.Helper()
+	for i := range s.now().Workers + spareWorkers {
+		if err := s.queue.enter(t.Context(), strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for i := range s.now().Workers + spareWorkers {
+			s.queue.leave(strconv.Itoa(i))
+		}
+	}
+}
+
 // TestASenderIsToldToComeAgain has no place for a request, or no room for its bytes.
 func TestASenderIsToldToComeAgain(t *testing.T) {
 	to, o := newSink(t), testOptions(t)
@@ -433,33 +491,28 @@ func TestASenderIsToldToComeAgain(t *testing.T) {
 			t.Errorf("%s: %s %v", name, answer.Status, answer.Header)
 		}
 	}
-	workers := s.fill(t)
+	free := s.takeWorkers(t)
 	busy("no worker")
-	workers()
-	s.relay.memory.resize(1)
+	free()
+	s.memory.resize(1)
 	busy("no memory")
-	s.relay.memory.resize(maxForwarded)
-	var leave []func()
-	for i := range maxRequests {
-		free, err := s.relay.places.enter(strconv.Itoa(i / maxOfSender))
-		if err != nil {
-			t.Fatal(err)
-		}
-		leave = append(leave, free)
+	s.memory.resize(messageMemory)
+	all := s.requests.most
+	s.requests.resize(1)
+	busy("no request")
+	s.requests.resize(all)
+	n := int64(len(request))
+	s.budget.resize(4 * n)
+	another := s.budget.of("another")
+	if err := another.take(2 * n); err != nil {
+		t.Fatal(err)
 	}
-	busy("no place")
-	if _, err := s.relay.places.enter("0"); err == nil {
-		t.Error("a sender has more places than one may")
-	}
-	for _, free := range leave {
-		free()
-	}
-	fleet := s.budget.of(fleetCaller) // which may have all
-	if err := fleet.take(o.Spool); err != nil {
+	if err := s.budget.of("a third").take(n); err != nil {
 		t.Fatal(err)
 	}
 	busy("no room on disk")
-	fleet.give(o.Spool)
+	s.budget.resize(o.Spool)
+	another.give(2 * n)
 	if list, _ := to.take(); len(list) != 0 {
 		t.Errorf("the collector took %d requests", len(list))
 	}
@@ -558,7 +611,7 @@ func TestWhatIsNoProfile(t *testing.T) {
 		"packed by nobody":   {"\x01\x00\x00\x00\x01a", "one", codes.InvalidArgument},
 		"a length of it all": {string(large) + strings.Repeat("x", maxProfiles+1), "67108864 bytes", codes.ResourceExhausted},
 	} {
-		st := s.frame(t, c.body)
+		st := s.frame(t, strings.NewReader(c.body))
 		if st.Code() != c.code || !strings.Contains(st.Message(), c.words) {
 			t.Errorf("%s: %v, expected %v with %q", name, st, c.code, c.words)
 		}
@@ -574,23 +627,23 @@ func TestWhatIsNoProfile(t *testing.T) {
 	if answer, b := s.send(t, profilesPath, protobufType, nil); answer.StatusCode != http.StatusOK || len(b) != 0 {
 		t.Errorf("%s %q", answer.Status, b)
 	}
-	if n := s.budget.inUse() + s.relay.memory.inUse(); n != 0 {
+	if n := s.budget.inUse() + s.memory.inUse(); n != 0 {
 		t.Errorf("%d bytes are taken when nothing is under way", n)
 	}
 }
 
 // frame sends the body of a call of gRPC as it is, and returns the status of the answer.
-func (s *relayServer) frame(t *testing.T, body string) *status.Status {
+func (s *relayServer) frame(t *testing.T, body io.Reader) *status.Status {
 	t.Helper()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: &protocols}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+profilesCall, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+profilesCall, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", grpcType)
+	r.Header.Set("Content-Type", callType)
 	r.Header.Set("Grpc-Encoding", "none")
 	answer, err := transport.RoundTrip(r)
 	if err != nil {
@@ -600,11 +653,33 @@ func (s *relayServer) frame(t *testing.T, body string) *status.Status {
 	if _, err := io.ReadAll(answer.Body); err != nil {
 		t.Fatal(err)
 	}
-	code, err := strconv.Atoi(answer.Trailer.Get("Grpc-Status"))
+	code, err := strconv.Atoi(answer.Header.Get("Grpc-Status"))
 	if err != nil {
 		t.Errorf("%s %v %v: no status", answer.Status, answer.Header, answer.Trailer)
 	}
-	return status.New(codes.Code(code), answer.Trailer.Get("Grpc-Message")) //nolint:gosec // of this server
+	message, err := url.PathUnescape(answer.Header.Get("Grpc-Message"))
+	if err != nil {
+		t.Error(err)
+	}
+	return status.New(codes.Code(code), message) //nolint:gosec // of this server
+}
+
+// TestSendersThatSendNothing has one that stops in the middle of its request, by gRPC and by HTTP.
+func TestSendersThatSendNothing(t *testing.T) {
+	o := testOptions(t)
+	o.Idle = 200 * time.Millisecond
+	s := startRelay(t, o, newSink(t).url)
+	body, end := io.Pipe()
+	defer end.Close()
+	go func() { _, _ = io.WriteString(end, "\x00\x00\x00\x00\x09abc") }() // the request may have ended
+	if st := s.frame(t, body); st.Code() != codes.DeadlineExceeded {
+		t.Errorf("%v, expected that nothing came", st)
+	}
+	post := "POST " + profilesPath + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\nx"
+	at := &testServer{url: "http://" + s.address}
+	if got, body := at.raw(t, post); got != http.StatusRequestTimeout || !strings.Contains(body, "nothing came") {
+		t.Errorf("%d %q", got, body)
+	}
 }
 
 // TestSendersAreLetInAsOthers has the tokens and the names of the server.

@@ -4,7 +4,6 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -43,20 +41,19 @@ type otlpForm struct {
 
 const (
 	protobufType = "application/x-protobuf"
-	grpcType     = "application/grpc"
 )
 
 // otlpForms has the forms by their content types.
 var otlpForms = map[string]*otlpForm{
 	protobufType:         binaryForm,
 	contentTypes["json"]: {maxJSON, true, openHTTP, answerJSON, refuseJSON},
-	grpcType:             grpcForm,
-	grpcType + "+proto":  grpcForm,
+	callType:             grpcForm,
+	callType + "+proto":  grpcForm,
 }
 
 var (
 	binaryForm = &otlpForm{maxProfiles, false, openHTTP, answerBinary, refuseBinary}
-	grpcForm   = &otlpForm{maxProfiles, false, openGRPC, answerGRPC, refuseGRPC}
+	grpcForm   = &otlpForm{maxProfiles, false, openGRPC, answerGRPC, func(w http.ResponseWriter, p *problem) { p.writeCall(w) }}
 )
 
 // formOf returns the form of a request. A request for anything else but taking profiles is an error,
@@ -66,7 +63,7 @@ func formOf(r *http.Request) (*otlpForm, error) {
 	form := otlpForms[kind]
 	switch {
 	case form == nil && r.Method == http.MethodPost && r.URL.Path == profilesPath:
-		p := badRequest.new(fmt.Sprintf("content type %q, expected %s, %s or, by gRPC, %s", kind, protobufType, contentTypes["json"], grpcType))
+		p := badRequest.new(fmt.Sprintf("content type %q, expected %s, %s or, by gRPC, %s", kind, protobufType, contentTypes["json"], callType))
 		p.Status = http.StatusUnsupportedMediaType
 		return binaryForm, p
 	case form == nil:
@@ -251,30 +248,6 @@ func refuseJSON(w http.ResponseWriter, p *problem) {
 func answerGRPC(w http.ResponseWriter, taken otlpexport.Answer) {
 	message := encodeTaken(taken)
 	body := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))) //nolint:gosec // its text is bounded
-	writeAnswer(w, grpcType, http.StatusOK, append(body, message...))
+	writeAnswer(w, callType, http.StatusOK, append(body, message...))
 	w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-}
-
-func refuseGRPC(w http.ResponseWriter, p *problem) {
-	s := status.Convert(p.status()).Proto()
-	details, _ := proto.Marshal(s) // likewise
-	writeAnswer(w, grpcType, http.StatusOK, nil)
-	_ = http.NewResponseController(w).Flush() // so that there are trailers; the caller may be gone
-	h := w.Header()
-	h.Set(http.TrailerPrefix+"Grpc-Status", strconv.Itoa(int(s.GetCode())))
-	h.Set(http.TrailerPrefix+"Grpc-Message", percentEncoded(s.GetMessage()))
-	h.Set(http.TrailerPrefix+"Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details))
-}
-
-// percentEncoded encodes the text of a status as gRPC's headers have it.
-func percentEncoded(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '%' {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

@@ -3,7 +3,6 @@
 package service
 
 import (
-	"fmt"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ func peerUser(c net.Conn) (user string, ok bool) {
 	}
 	err = raw.Control(func(fd uintptr) {
 		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil { //nolint:gosec // a descriptor
-			user, ok = fmt.Sprintf("uid %d", cred.Uid), true
+			user, ok = userName(int(cred.Uid)), true
 		}
 	})
 	return user, ok && err == nil

@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
@@ -56,6 +58,7 @@ var (
 	unauthorized = &problemKind{"unauthenticated", "The server does not know who asks", 401, codes.Unauthenticated, "This server takes a token (Authorization: Bearer TOKEN), or a client certificate."}
 	forbidden    = &problemKind{"forbidden", "The request is not for this server", 403, codes.PermissionDenied, "The request names another host, or a page of another site has made it."}
 	notFound     = &problemKind{"not-found", "Nobody here has it", 404, codes.NotFound, "No file with this build ID, or no report with this ID, is kept here, and no server that is asked for files has one."}
+	unwanted     = &problemKind{"unwanted", "The file is larger than wanted", 406, codes.OutOfRange, "The caller has said how large a file it takes (X-DEBUGINFOD-MAXSIZE), and this one is larger."}
 	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Less than 64 KiB came, or were taken, within the time for which the server waits for a caller."}
 	mismatch     = &problemKind{"mismatch", "The file is another one", 409, codes.FailedPrecondition, "The file that was put has another build ID than the one that it was put for."}
 	tooMuch      = &problemKind{"too-large", "Too much was sent", 413, codes.ResourceExhausted, "The body has more bytes than one request may have. A snapshot of a core is small: unwindd snapshot makes one."}
@@ -63,6 +66,7 @@ var (
 	busy         = &problemKind{"busy", "Too many requests are under way", 429, codes.ResourceExhausted, "So many requests wait, of all callers or of this one, that another one is to come later: Retry-After says when."}
 	overShare    = &problemKind{"over-share", "The caller has its share already", 429, codes.ResourceExhausted, "No caller has more of the server's connections, requests, memory, files and bytes on disk than what is left for others: one alone has half of them. That changes when its other requests end: Retry-After says when to come again."}
 	died         = &problemKind{"died", "The process that read it died", 500, codes.Internal, "What was sent made the process that read it crash, or need more memory than a request may have. No other request is concerned."}
+	unreached    = &problemKind{"unreached", "A server that may have it does not give it", 502, codes.Unavailable, "The file is not here. Of the servers that are asked for files one cannot be reached, or answers with something else, so that nothing is said about whether the file exists."}
 	ending       = &problemKind{"ending", "The server ends", 503, codes.Unavailable, "The server takes no more requests, and answers those that it has."}
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
 	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
@@ -77,7 +81,8 @@ var (
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
-		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, ending, timedOut, longAnswer, noRoom, notTaken, loop, canceled, failed,
+		badRequest, unauthorized, forbidden, notFound, unwanted, tooSlow, mismatch, tooMuch, unreadable, busy, overShare, died, unreached, ending, timedOut, longAnswer, noRoom, notTaken, loop,
+		canceled, failed,
 	} {
 		kinds[k.name] = k
 	}
@@ -180,14 +185,22 @@ func (p *problem) write(w http.ResponseWriter) {
 
 // answer answers a request, which may be a call of gRPC, by the problem.
 func (p *problem) answer(w http.ResponseWriter, r *http.Request) {
-	if !isCall(r) {
+	if isCall(r) {
+		p.writeCall(w)
+	} else {
 		p.write(w)
-		return
 	}
+}
+
+// writeCall answers a call of gRPC by the problem.
+func (p *problem) writeCall(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", callType)
 	h.Set("Grpc-Status", strconv.Itoa(int(p.code)))
 	h.Set("Grpc-Message", url.PathEscape(p.Detail))
+	if details, err := proto.Marshal(p.GRPCStatus().Proto()); err == nil {
+		h.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details)) // when to come again
+	}
 	w.WriteHeader(http.StatusOK)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
 
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -20,8 +21,11 @@ import (
 type request struct {
 	id     string
 	caller string
-	began  time.Time
-	span   trace.Span
+	// address names from where it came: a caller with a token may have several.
+	address string
+	kind    callerKind // how the caller shows who it is
+	began   time.Time
+	span    trace.Span
 
 	gate *gate // of a call of gRPC; nil: it is none
 
@@ -52,6 +56,7 @@ func (s *Server) end(req *request, kind string, p *problem) {
 	again := req.again
 	req.mu.Unlock()
 	s.metrics.request(kind, p.name(), time.Since(req.began))
+	s.metrics.ofCaller(req, p.name())
 	if again != nil {
 		again()
 	}
@@ -81,6 +86,7 @@ func (s *Server) begun(req *request, w http.ResponseWriter, r *http.Request) (co
 		body.allowance.shut()
 		counting.finish()
 		status := counting.status
+		s.metrics.moved(req)
 		s.log(req, r, status)
 		s.finishSpan(req, r, status)
 		req.mu.Lock()
@@ -133,7 +139,11 @@ func (s *Server) logEnd(req *request, status int) {
 		if how.problem.cause != nil {
 			fields = append(fields, "cause", foreign(how.problem.cause.Error()))
 		}
-		s.Log.Warn(how.kind, fields...)
+		log := s.Log.Warn
+		if how.problem.code == codes.NotFound { // clients of debuginfod ask every server for every file
+			log = s.Log.Info
+		}
+		log(how.kind, fields...)
 	}
 }
 

@@ -12,6 +12,7 @@ func (s *Server) SetLimits(l Limits) {
 	l.Workers, l.Memory, l.Unpack, l.Handed = old.Workers, old.Memory, old.Unpack, old.Handed
 	s.limits.Store(&l)
 	s.queue.resize(l.Waiting, l.PerUser)
+	s.downloads.resize(l.Waiting, l.PerUser)
 	if s.offload != nil {
 		s.offload.places.resize(l.Waiting, l.PerUser)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/internal/buildids"
 	"github.com/unwindd/unwindd/engine/service/internal/objects"
 	"github.com/unwindd/unwindd/engine/service/internal/reports"
 	"github.com/unwindd/unwindd/engine/service/internal/worker"
@@ -109,13 +110,19 @@ type Server struct {
 	store       *objects.Store
 	reports     *reports.Store // nil: none are kept
 	pool        *worker.Pool
-	offload     *offload // nil: there is no fleet
-	relay       *relay   // nil: there is no collector
+	checks      *worker.Pool // which checks files of a fleet while workers wait for them; nil: there is none
+	offload     *offload     // nil: there is no fleet
+	differing   differing
+	relay       *relay // nil: there is no collector
 	metrics     *metrics
 	grpc        *grpc.Server
 	tracer      trace.Tracer
 	tokens      atomic.Pointer[Tokens]
 	limits      atomic.Pointer[Limits]
+	folders     *buildids.Index // the files of the sysroot and of the debug directories
+	upstream    *fileServers
+	downloads   *queue        // of files that callers have fetched from other servers
+	packing     chan struct{} // answers that are packed at this moment
 
 	removeRun func() // removes the folder Run
 
@@ -137,8 +144,10 @@ func (o *Options) executables() []string {
 
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces)}
+	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), tracer: newTracer(o.Traces), packing: make(chan struct{}, o.Workers)}
 	s.queue.spare = spareWorkers
+	s.downloads = newQueue(maxDownloads, o.Waiting, o.PerUser)
+	s.downloads.spare = spareWorkers
 	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
@@ -167,21 +176,28 @@ func New(o Options) (*Server, error) {
 	if sysroot == "" {
 		sysroot = empty
 	}
+	s.folders = buildids.New(append([]string{o.Sysroot}, o.DebugDirs...)...)
+	s.upstream = &fileServers{debuginfod: o.Remote, symbols: o.Symbols, underway: map[string]int{}}
 	s.SetTokens(o.Tokens)
 	s.offload = newOffload(s)
 	if o.Collector != nil {
 		s.relay = newRelay(s, o.Collector)
 	}
 	s.metrics = newMetrics(s)
-	s.pool = worker.NewPool(worker.Options{
+	workerOptions := worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers, Spare: spareWorkers, Time: o.Time, MaxAnswer: o.Answer, Spool: s.spoolDir(),
 		Read: append([]string{sysroot}, o.DebugDirs...), Open: o.Caches, Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, Choice: o.Choice, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,
 		},
-		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
-	})
+		Remote: s.remote(""), Symbols: s.upstream.recording(o.Symbols), Watch: s.watch, RequestOf: requestID,
+	}
+	s.pool = worker.NewPool(workerOptions)
+	if files, ok := o.Remote.(*fleet.Objects); ok {
+		s.checks = worker.NewPool(workerOptions)
+		files.SetCheck(s.checkFile)
+	}
 	s.grpc = s.newGRPC()
 	if s.offload != nil {
 		go s.offload.connection.run()
@@ -193,9 +209,14 @@ func New(o Options) (*Server, error) {
 // in Run, which often is in memory: they may be larger.
 func (s *Server) spoolDir() string { return filepath.Join(s.State, "spool") }
 
-// remotes asks the store of objects, then another source.
+// remote returns the source of files for a caller.
+func (s *Server) remote(caller string) object.Remote {
+	return remotes{s.store.Of(caller), s.upstream.recording(s.Remote), s.metrics}
+}
+
+// remotes asks the store of objects, as a caller sees it, then another source.
 type remotes struct {
-	store   *objects.Store
+	store   objects.View
 	more    object.Remote
 	metrics *metrics
 }
@@ -276,8 +297,13 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 		defer s.queue.leave(r.caller)
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
 			own := s.budget.of(r.caller)
-			work.Output, work.Caller, work.Space = a.spool, r.caller, worker.Space{Take: own.take, Give: own.give}
+			work.Output, work.Space = a.spool, worker.Space{Take: own.take, Give: own.give}
+			if work.Caller == "" {
+				work.Caller, work.Remote = r.caller, s.remote(r.caller)
+			}
+			began := time.Now()
 			o, err := s.pool.Do(ctx, work)
+			s.metrics.worked(r, time.Since(began))
 			a.facts, a.object, a.named, a.snapshot = factsOf(&o), o.Object, o.Named, o.Snapshot
 			s.metrics.done(work.Job.Name(), &o)
 			recordOutcome(span, &o)
@@ -371,6 +397,9 @@ func (s *Server) Abandon() {
 		s.offload.connection.close()
 	}
 	s.pool.Close()
+	if s.checks != nil {
+		s.checks.Close()
+	}
 	s.removeRun()
 }
 

@@ -320,7 +320,10 @@ func TestOnlyThoseWhoMayAsk(t *testing.T) {
 	if answer, _ := s.ask(t, "GET", "/metrics", nil, "Authorization", "Bearer fedcba9876543210"); answer.StatusCode != http.StatusOK {
 		t.Error(answer.Status)
 	}
-	for _, bad := range []string{"", "alice", "alice short", "a b c"} {
+	for _, bad := range []string{
+		"", "alice", "alice short", "a b c", "alice 0123456789abcdef\nbob 0123456789abcdef", "alice sha256:0123456789abcdef", "alice sha256:" + strings.Repeat("x", 64),
+		strings.Repeat("a", 101) + " 0123456789abcdef",
+	} {
 		if _, err := ReadTokens(strings.NewReader(bad)); err == nil {
 			t.Errorf("tokens %q are read", bad)
 		}

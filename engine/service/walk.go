@@ -338,7 +338,7 @@ func (w *walk) known(q *pb.FileQuestion) string {
 		return ""
 	}
 	f.BuildID = q.GetBuildId()
-	path, _ := remotes{w.server.store, w.server.Remote, w.server.metrics}.Fetch(f)
+	path, _ := w.server.remote(w.req.caller).Fetch(f)
 	if path == "" {
 		return ""
 	}
@@ -389,21 +389,6 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 	return waits.answer, "", nil
 }
 
-// newPart begins a file that the caller sends.
-func (w *walk) newPart() (*objects.Part, error) {
-	own := w.server.budget.of(w.req.caller)
-	if err := own.open(); err != nil {
-		w.end(err)
-		return nil, err
-	}
-	part, err := w.server.store.Create()
-	if err != nil {
-		own.shut()
-		return nil, err
-	}
-	return part, nil
-}
-
 // partOf returns the file of a module of which a part came; nil: none did.
 func (w *walk) partOf(q *pb.FileQuestion) *walkFile {
 	if q.GetKind() != pb.FileQuestion_OBJECT {
@@ -420,16 +405,15 @@ func (w *walk) fileFor(q *pb.FileQuestion) (*walkFile, error) {
 	f := w.partOf(q)
 	isObject := q.GetKind() == pb.FileQuestion_OBJECT
 	if f == nil {
-		part, err := w.newPart()
-		if err != nil {
+		var err error
+		if f, err = w.newFile(); err != nil {
 			return nil, err
 		}
-		f = &walkFile{Part: part}
 		if q.GetOutline() && isObject {
 			f.whole = q.GetSize()
 			if err := f.begin(w.server.now().Body); err != nil {
 				w.server.budget.of(w.req.caller).shut()
-				return nil, errors.Join(err, part.Close())
+				return nil, errors.Join(err, f.Close())
 			}
 		}
 	}
@@ -457,6 +441,21 @@ func (w *walk) fileCame(q *pb.FileQuestion, p *pending) {
 	}
 	w.partial[q.GetModule()] = f
 	p.answer.GetFile().There = f.there
+}
+
+// newFile begins a file that the caller sends.
+func (w *walk) newFile() (*walkFile, error) {
+	own := w.server.budget.of(w.req.caller)
+	if err := own.open(); err != nil {
+		w.end(err)
+		return nil, err
+	}
+	part, err := w.server.store.Create()
+	if err != nil {
+		own.shut()
+		return nil, err
+	}
+	return &walkFile{Part: part}, nil
 }
 
 // await waits for an answer. A caller who answers no question for long ends the walk:
@@ -514,7 +513,7 @@ func (w *walk) keep(req *request) {
 		if len(f.buildID) == 0 || len(f.there) > 0 { // a part of a file is not kept
 			continue
 		}
-		if _, _, err := w.server.keepPart(ctx, req, sentObject{unnamedObject, f.buildID}, f.Part); err != nil {
+		if _, _, err := w.server.keepPart(ctx, req, sentObject{name: unnamedObject, id: f.buildID}, f.Part); err != nil {
 			w.server.Log.Warn("a file of a target is not kept", "request", req.id, "reason", err.Error())
 		}
 	}

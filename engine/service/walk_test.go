@@ -146,7 +146,7 @@ func TestWalkRefuses(t *testing.T) {
 	w.send(&pb.WalkRequest{Part: &pb.WalkRequest_Head{Head: head}})
 	w.wantStatus(codes.InvalidArgument, "expected an answer", nil)
 
-	if s.kept(buildID(t)).Executable {
+	if s.kept("", buildID(t)).Executable {
 		t.Error("a file is kept that nobody sent")
 	}
 	if list, _ := filepath.Glob(filepath.Join(options.State, "objects", "part-*")); len(list) > 0 {
@@ -197,7 +197,7 @@ func TestWalkKeepsFiles(t *testing.T) {
 	own := openCrash(t, crashExe)
 	var first, second bytes.Buffer
 	one := s.clientWalk(t, own, &first).Sent()
-	until(t, "that the file is kept", func() bool { return s.kept(buildID(t)).Executable })
+	until(t, "that the file is kept", func() bool { return s.kept("", buildID(t)).Executable })
 	two := s.clientWalk(t, own, &second).Sent()
 	exe, err := os.Stat(crashExe)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/klauspost/compress/gzip"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -76,6 +77,25 @@ func (s *Symbolizer) Profile(ctx context.Context, w io.Writer, data []byte, o Pr
 	n.known.shrink()
 	n.count()
 	return n.done, err
+}
+
+// ProfileFile is Profile for a file, which may be a pipe. The error names it.
+func (s *Symbolizer) ProfileFile(ctx context.Context, w io.Writer, f *os.File, name string, o ProfileOptions) (n NamedProfile, err error) {
+	var data []byte
+	if info, statErr := f.Stat(); statErr == nil && info.Mode().IsRegular() {
+		m, err := object.MapFile(f, name)
+		if err != nil {
+			return n, err
+		}
+		defer m.Close()
+		data = m.Data()
+	} else if data, err = io.ReadAll(f); err != nil {
+		return n, fmt.Errorf("%s: %w", name, err)
+	}
+	if n, err = s.Profile(ctx, w, data, o); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return n, err
 }
 
 // errNoProfile is the error of a file that is no profile.

@@ -394,3 +394,97 @@ func TestDamagedProfilesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesAreKnownByEveryIdentity: by the hash of the eBPF profiler, and files that the user names. A file at
+// the path of a mapping is not taken where nothing tells that it is the right one.
+func TestFilesAreKnownByEveryIdentity(t *testing.T) {
+	o, err := object.Open(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	exe, err := filepath.Abs(crashServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By sha256sum of the ends of the file and of its size in 8 bytes.
+	hash := "4c4bd5dfddd7cfa11cb7ddf406abc400"
+	if got := fileHash(o); got != hash {
+		t.Errorf("%s, expected %s", got, hash)
+	}
+	provided := object.Finder{Sysroot: t.TempDir(), Provided: map[string]string{"server": exe}}
+	for _, c := range []struct {
+		what, key, id, path string
+		finder              object.Finder
+		problem             string
+	}{
+		{"a hash", keyHash, hash, "/server", crashFinder(), ""},
+		{"another hash", keyHash, strings.Repeat("00", 16), "/server", crashFinder(), "its hash is another one"},
+		{"a Go build ID", keyGo, "a/b/c/d", "/server", crashFinder(), "no file with build ID"},
+		{"no ID", "other", "", "/server", crashFinder(), "its mapping has no build ID"},
+		{"no ID and a file", "other", "", "/server", provided, ""},
+		{"a wrong ID and a file", keyGNU, strings.Repeat("00", 20), "/server", provided, "build ID is " + crashID},
+		{"half an ID", keyGNU, "0", "/server", provided, "its build ID is not 2 to 64 bytes in hexadecimal"},
+	} {
+		m := newMade()
+		m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, c.path, m.attribute(c.key, c.id)), 0x401911)
+		_, n := name(t, newProfileSymbolizer(t), m.data(t), c.finder)
+		if all := strings.Join(n.Problems, "\n"); (n.Named == 1) != (c.problem == "") || !strings.Contains(all, c.problem) {
+			t.Errorf("%s: %+v, expected %q", c.what, n, c.problem)
+		}
+	}
+}
+
+// The attributes of mappings.
+const (
+	keyGNU  = "process.executable.build_id.gnu"
+	keyGo   = "process.executable.build_id.go"
+	keyHash = "process.executable.build_id.htlhash"
+)
+
+// FuzzProfile names whatever a profile may be: the result is a profile, too.
+func FuzzProfile(f *testing.F) {
+	m := newMade()
+	m.location(m.mapping(crashCode, crashCode+crashSize, 0x1000, "server", m.attribute(keyGNU, crashID)), 0x401911)
+	one := m.data(f)
+	f.Add(one)
+	f.Add(append(binary.BigEndian.AppendUint32(nil, uint32(len(one))), one...))
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte("\x0a\x04\x08\x01\x10\x02\x1a\x04\x08\x05\x28\x01\x22\x06\x08\x01\x10\x05\x18\x06\x32\x00\x32\x01a\x32\x01b"))
+	_ = z.Close()
+	f.Add(packed.Bytes())
+	s := newProfileSymbolizer(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var out bytes.Buffer
+		n, err := s.Profile(t.Context(), &out, data, ProfileOptions{Finder: crashFinder(), MaxUnpacked: 1 << 20})
+		if err != nil {
+			return
+		}
+		again, err := s.Profile(t.Context(), io.Discard, out.Bytes(), ProfileOptions{Finder: crashFinder(), MaxUnpacked: 1 << 24})
+		if err != nil || again.HadNames != n.HadNames+n.Named || again.Unnamed != n.Unnamed {
+			t.Errorf("%+v, then %+v, %v", n, again, err)
+		}
+	})
+}
+
+// BenchmarkWarmProfile names 50,000 frames of one file, whose names are known.
+func BenchmarkWarmProfile(b *testing.B) {
+	const frames = 50_000
+	m := newMade()
+	code := m.mapping(crashCode, crashCode+0x8b000, 0x1000, "server", m.attribute(keyGNU, crashID))
+	for i := range uint64(frames) {
+		m.location(code, crashCode+i*11)
+	}
+	data, s := m.data(b), newProfileSymbolizer(b)
+	_, n := name(b, s, data, crashFinder())
+	b.ReportMetric(float64(n.Named), "named")
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Profile(b.Context(), io.Discard, data, ProfileOptions{Finder: crashFinder()}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(frames*b.N)/b.Elapsed().Seconds(), "frames/s")
+}

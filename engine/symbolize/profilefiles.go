@@ -5,13 +5,16 @@ package symbolize
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/profilenames"
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // profileFiles are the files of the mappings of profiles, and the names that were found in them. They are
@@ -164,20 +167,30 @@ func (f *profileFile) open(n *profileNamer, m *profilenames.Mapping) {
 		f.problem = problem
 		return
 	}
-	found := n.finder.Find(m.File, id, m.IsMain())
-	if found.Object == nil {
+	exe := n.finder.Exe
+	isExe := exe != "" && (m.IsMain() || object.LastPart(m.File) == object.LastPart(exe))
+	found := n.finder.Find(m.File, id, isExe)
+	switch {
+	case m.GNU == "" && m.Go == "" && m.Hash == "" && !isProvided(&n.finder, &found):
+		f.problem = "its mapping has no build ID"
+	case found.Object == nil && m.Go != "" && m.GNU == "":
+		f.problem = found.Problem + ", which is the hash of its Go build ID"
+	case found.Object == nil:
 		f.problem = found.Problem
-		if m.Go != "" && m.GNU == "" {
-			f.problem += ", which is the hash of its Go build ID"
-		}
-	} else {
+	case !found.Checked && !isProvided(&n.finder, &found):
+		f.problem = whyOther(m, &found)
+	}
+	if f.problem != "" && found.Object != nil {
+		_ = found.Object.Close() // it was only read
+	} else if found.Object != nil {
 		finder := n.finder
 		f.File = n.s.newFileOf(&finder, found.Object)
 	}
 	f.findSymbols(n, m, id)
 }
 
-// identityOf returns the build ID by which the file of a mapping is looked for, or why there is none.
+// identityOf returns the build ID by which the file of a mapping is looked for, or why that cannot be; nil: it
+// has none.
 func identityOf(m *profilenames.Mapping) (id []byte, problem string) {
 	switch {
 	case m.GNU != "":
@@ -190,10 +203,57 @@ func identityOf(m *profilenames.Mapping) (id []byte, problem string) {
 		// Go's linker makes the GNU build ID of that (cmd/link -B gobuildid, the default since Go 1.24).
 		sum := sha256.Sum256([]byte(m.Go))
 		return sum[:goBuildID], ""
-	case m.Hash != "":
-		return nil, "its mapping has a hash of the file alone (htlhash), and no build ID"
 	}
-	return nil, "its mapping has no build ID"
+	return nil, ""
+}
+
+// isProvided reports whether the user named the file for the mapping.
+func isProvided(f *object.Finder, found *object.Found) bool {
+	if found.Object == nil || found.Path == "" {
+		return false
+	}
+	return found.Path == f.Exe || slices.Contains(slices.Collect(maps.Values(f.Provided)), found.Path)
+}
+
+// whyOther returns why a file without a GNU build ID is not known to be the file of a mapping; "": it is.
+func whyOther(m *profilenames.Mapping, found *object.Found) string {
+	switch o := found.Object; {
+	case m.Hash != "" && strings.EqualFold(fileHash(o), m.Hash), m.Go != "" && goBuildIDOf(o) == m.Go:
+		return ""
+	case m.Go != "":
+		return found.Path + " was not used: it does not have this Go build ID"
+	case m.Hash != "":
+		return found.Path + " was not used: its hash is another one"
+	}
+	return found.Path + " was not used: it has no build ID"
+}
+
+// hashedEnds is how many bytes of the beginning and of the end of a file its hash is of.
+const hashedEnds = 4096
+
+// fileHash is the hash by which OpenTelemetry's eBPF profiler knows files (process.executable.build_id.htlhash):
+// half of the SHA-256 of their beginning, their end, and their size.
+func fileHash(o *object.Object) string {
+	data := o.Data()
+	ends := min(len(data), hashedEnds)
+	h := sha256.New()
+	h.Write(data[:ends])
+	h.Write(data[len(data)-ends:])
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(data))))
+	return hex.EncodeToString(h.Sum(nil)[:sha256.Size/2])
+}
+
+// goNote is the type of the note with the build ID of Go's linker, whose owner is Go.
+const goNote = 4
+
+// goBuildIDOf is the build ID of Go's linker; "" where there is none.
+func goBuildIDOf(o *object.Object) (id string) {
+	for n, err := range o.Notes() {
+		if err == nil && n.Owner == "Go" && n.Type == goNote {
+			return string(n.Data)
+		}
+	}
+	return ""
 }
 
 // The sizes of build IDs in bytes.

@@ -108,7 +108,7 @@ func (n *profileNamer) places(p *profilenames.Profile, files []*profileFile) []p
 	for i := range p.Frames {
 		f := &p.Frames[i]
 		var m *profilenames.Mapping
-		kind, reason := "", ""
+		var kind, reason string
 		switch {
 		case f.Type == profilenames.OtherFrame:
 			kind, reason = UnnamedRuntime, "a language runtime runs them, and their names are in no file"

@@ -95,7 +95,7 @@ func (s *Symbolizer) Open(path string) (*File, error) {
 // the debug information that Remote has for it, or the code, which may have a symbol table.
 // The error of an ID that no file has wraps ErrNoBuildID.
 func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
-	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
+	return s.once(buildIDKey(id), func() (*object.Object, error) { return s.findBuildID(id) })
 }
 
 func (s *Symbolizer) once(key string, open func() (*object.Object, error)) (*File, error) {

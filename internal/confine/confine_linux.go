@@ -30,7 +30,7 @@ func confineSelf() (missing []string, err error) {
 			missing = append(missing, fmt.Sprintf("rlimit %s: %v", l.name, err))
 		}
 	}
-	filter, lacking := usableFilter()
+	filter, lacking := usableFilter(pluginCalls(uint32(os.Getpid())))
 	if filter == nil {
 		return append(missing, lacking), nil
 	}

@@ -27,8 +27,18 @@ func (c *Confinement) Exec(path string, withMissing func(missing []string) []str
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
+	filter, lacking := usableFilter(workerCalls())
+	if filter == nil {
+		missing = append(missing, lacking)
+	}
 	missing = append(missing, applyLandlock(c.paths(), "", false)...)
-	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, withMissing(missing), env))
+	args := withMissing(missing)
+	if filter != nil {
+		if err := applySeccomp(filter, 0); err != nil {
+			return fmt.Errorf("seccomp: %w", err)
+		}
+	}
+	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, args, env))
 }
 
 // limits are the rlimits of the process. Its plugins have lower ones.

@@ -51,7 +51,7 @@ func (e *execution) run(report func(missing []string)) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	filter, lacking := usableFilter()
+	filter, lacking := usableFilter(pluginCalls(uint32(os.Getpid())))
 	if filter == nil {
 		missing = append(missing, lacking)
 	}

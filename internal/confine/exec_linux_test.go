@@ -37,14 +37,14 @@ func self(t *testing.T) string {
 	return path
 }
 
-// TestSeccompProgram runs the filter in a virtual machine, as the kernel would.
-func TestSeccompProgram(t *testing.T) {
-	const pid = 4242
-	vm, err := bpf.NewVM(seccompProgram(pid))
+// answerOf runs a filter in a virtual machine, as the kernel would.
+func answerOf(t *testing.T, c calls) func(arch, nr uint32, args ...uint64) uint32 {
+	t.Helper()
+	vm, err := bpf.NewVM(c.program())
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(arch, nr uint32, args ...uint64) uint32 {
+	return func(arch, nr uint32, args ...uint64) uint32 {
 		// The machine reads big-endian words.
 		data := make([]byte, 64)
 		put := func(at int, v uint32) {
@@ -62,6 +62,12 @@ func TestSeccompProgram(t *testing.T) {
 		}
 		return uint32(n)
 	}
+}
+
+// TestCallsOfPlugins has each kind of system call.
+func TestCallsOfPlugins(t *testing.T) {
+	const pid = 4242
+	run := answerOf(t, pluginCalls(pid))
 	const allow = unix.SECCOMP_RET_ALLOW
 	errno := func(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 	for _, c := range []struct {
@@ -77,8 +83,12 @@ func TestSeccompProgram(t *testing.T) {
 		{"accept4", run(auditArch, unix.SYS_ACCEPT4), allow},
 		{"mmap", run(auditArch, unix.SYS_MMAP), allow},
 		{"rseq", run(auditArch, unix.SYS_RSEQ), allow},
-		{"newest", run(auditArch, newestSyscall), allow},
-		{"newer", run(auditArch, newestSyscall+1), errno(unix.ENOSYS)},
+		{"yields its slice", run(auditArch, unix.SYS_RSEQ_SLICE_YIELD), allow},
+		{"newer", run(auditArch, unix.SYS_RSEQ_SLICE_YIELD+1), errno(unix.ENOSYS)},
+		{"in no list", run(auditArch, unix.SYS_IO_SETUP), errno(unix.ENOSYS)},
+		{"shared memory of System V", run(auditArch, unix.SYS_SHMGET), errno(unix.ENOSYS)},
+		{"a file in memory", run(auditArch, unix.SYS_MEMFD_CREATE), errno(unix.ENOSYS)},
+		{"another user", run(auditArch, unix.SYS_SETUID), errno(unix.EPERM)},
 		{"x32", run(auditArch, 0x40000000|unix.SYS_READ), errno(unix.ENOSYS)},
 		{"ptrace", run(auditArch, unix.SYS_PTRACE), errno(unix.EPERM)},
 		{"connect", run(auditArch, unix.SYS_CONNECT), errno(unix.EPERM)},
@@ -138,23 +148,68 @@ func TestSeccompProgram(t *testing.T) {
 			t.Errorf("%s: %#x, expected %#x", c.name, c.got, c.want)
 		}
 	}
-	// No number stands twice: the second would never be reached.
+	for who, c := range map[string]calls{"a plugin": pluginCalls(pid), "a worker": workerCalls()} {
+		onceEach(t, who, c)
+	}
+}
+
+// onceEach reports calls that stand twice: the second would never be reached.
+func onceEach(t *testing.T, who string, c calls) {
+	t.Helper()
 	seen := map[uint32]string{}
 	note := func(nr uint32, why string) {
 		if first, ok := seen[nr]; ok {
-			t.Errorf("system call %d is denied twice: %q and %q", nr, first, why)
+			t.Errorf("system call %d of %s stands twice: %q and %q", nr, who, first, why)
 		}
 		seen[nr] = why
 	}
-	for _, list := range [][]denial{deniedCalls, deniedHere} {
-		for _, d := range list {
-			for _, nr := range d.calls {
-				note(nr, d.why)
+	for _, list := range c.conditions {
+		for _, one := range list {
+			note(one.call, one.why)
+		}
+	}
+	for _, list := range c.allowed {
+		for _, g := range list {
+			for _, nr := range g.calls {
+				note(nr, g.why)
 			}
 		}
 	}
-	for _, c := range conditions(1) {
-		note(c.call, c.why)
+	refused := map[uint32]bool{}
+	for _, list := range c.refused {
+		for _, g := range list {
+			for _, nr := range g.calls {
+				if refused[nr] {
+					t.Errorf("system call %d is refused twice to %s: %q", nr, who, g.why)
+				}
+				refused[nr] = true
+			}
+		}
+	}
+}
+
+// TestCallsOfWorkers has the system calls by which a worker differs from a plugin.
+func TestCallsOfWorkers(t *testing.T) {
+	run := answerOf(t, workerCalls())
+	const allow = unix.SECCOMP_RET_ALLOW
+	errno := func(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
+	for name, c := range map[string]struct{ got, want uint32 }{
+		"starts a process":           {run(auditArch, unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_VFORK|uint64(unix.SIGCHLD)), allow},
+		"connects":                   {run(auditArch, unix.SYS_CONNECT), allow},
+		"ends a plugin":              {run(auditArch, unix.SYS_KILL, 1), allow},
+		"the network":                {run(auditArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM), errno(unix.EACCES)},
+		"datagrams":                  {run(auditArch, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_DGRAM), errno(unix.EACCES)},
+		"drives another process":     {run(auditArch, unix.SYS_PTRACE), errno(unix.EPERM)},
+		"changes mounts":             {run(auditArch, unix.SYS_MOUNT), errno(unix.EPERM)},
+		"takes a process's file":     {run(auditArch, unix.SYS_PIDFD_GETFD), errno(unix.EPERM)},
+		"in no list":                 {run(auditArch, unix.SYS_IO_SETUP), errno(unix.ENOSYS)},
+		"rings":                      {run(auditArch, unix.SYS_IO_URING_SETUP), errno(unix.ENOSYS)},
+		"a file in memory":           {run(auditArch, unix.SYS_MEMFD_CREATE), errno(unix.ENOSYS)},
+		"memory that is not counted": {run(auditArch, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_SHARED|unix.MAP_ANON), errno(unix.ENOMEM)},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, expected %#x", name, c.got, c.want)
+		}
 	}
 }
 

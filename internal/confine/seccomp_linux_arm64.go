@@ -4,9 +4,13 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-const auditArch = unix.AUDIT_ARCH_AARCH64
+const (
+	auditArch = unix.AUDIT_ARCH_AARCH64
+	fstatat   = unix.SYS_FSTATAT
+)
 
-// deniedHere are the denied calls that are leftovers on AArch64.
-var deniedHere = []denial{
-	{"leftovers", unix.ENOSYS, []uint32{unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL}},
-}
+// computingHere are the calls that AArch64 alone has.
+var computingHere = []group{{"older forms of calls for files", []uint32{unix.SYS_RENAMEAT}}}
+
+// Nothing more has other numbers here.
+var startingHere, refusalsHere []group

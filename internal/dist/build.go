@@ -103,7 +103,7 @@ func (b *builder) common() ([]file, error) {
 	}
 	for _, set := range append([]fileSet{
 		{filepath.Join(pages, "*.1"), "share/man/man1"},
-		{units + "/unwindd.*", "lib/systemd/system"}, {units + "/serve.toml", "etc/unwindd"},
+		{units + "/*.service", "lib/systemd/system"}, {units + "/*.socket", "lib/systemd/system"}, {units + "/*.toml", "etc/unwindd"},
 	}, documents...) {
 		if files, err = addFiles(files, set.pattern, set.dir); err != nil {
 			return nil, err

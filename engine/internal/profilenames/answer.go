@@ -235,7 +235,7 @@ func (a *Answer) WriteTo(w io.Writer) (int64, error) {
 	return a.writeMessage(w, body)
 }
 
-// writeMessage writes a message of OpenTelemetry with another dictionary, which comes last.
+// writeMessage writes a message of OpenTelemetry with another dictionary in the place of the first one.
 func (a *Answer) writeMessage(w io.Writer, body []byte) (written int64, err error) {
 	write := func(b []byte) {
 		if err == nil && len(b) > 0 {
@@ -244,11 +244,16 @@ func (a *Answer) writeMessage(w io.Writer, body []byte) (written int64, err erro
 			written += int64(n)
 		}
 	}
-	at := uint32(0)
+	at, isWritten := uint32(0), false
 	failed := a.p.fieldsOf(span{0, uint32(len(a.p.data))}, "", func(f *field) error {
 		if f.number == dictionary && f.kind == protowire.BytesType {
 			write(a.p.data[at:f.whole.start])
 			at = f.whole.end
+			if !isWritten {
+				write(protowire.AppendVarint(protowire.AppendTag(nil, dictionary, protowire.BytesType), uint64(len(body))))
+				write(body)
+				isWritten = true
+			}
 		}
 		return nil
 	})
@@ -256,8 +261,6 @@ func (a *Answer) writeMessage(w io.Writer, body []byte) (written int64, err erro
 		return written, failed
 	}
 	write(a.p.data[at:])
-	write(protowire.AppendVarint(protowire.AppendTag(nil, dictionary, protowire.BytesType), uint64(len(body))))
-	write(body)
 	return written, err
 }
 

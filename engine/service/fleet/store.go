@@ -15,9 +15,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/service/internal/objects"
 )
 
 // transferPatience bounds the time of a file's transfer, where the caller sets none: without a
@@ -215,83 +212,4 @@ func (q *Queue) drop(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
-}
-
-// Objects gives a worker the code objects of a queue, and caches them in a store of its own.
-// It is an object.Remote.
-type Objects struct {
-	queue *Queue
-	cache *objects.Store
-	more  object.Remote
-}
-
-// OpenObjects opens the code objects of a queue, cached in the folder dir, which it makes if
-// necessary; maxBytes bounds the cache. more is asked for objects that the queue does not have;
-// it may be nil.
-func OpenObjects(q *Queue, dir string, maxBytes int64, more object.Remote) (*Objects, error) {
-	cache, err := objects.Open(dir, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &Objects{q, cache, more}, nil
-}
-
-// remoteKinds maps the kinds of files that the queue has by build ID.
-var remoteKinds = map[object.RemoteKind]string{
-	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable,
-}
-
-// Fetch implements object.Remote.
-func (o *Objects) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	path, tried = o.find(f)
-	if path != "" || o.more == nil {
-		return path, tried
-	}
-	path, more := o.more.Fetch(f)
-	return path, append(tried, more...)
-}
-
-// find finds a file that the queue has.
-func (o *Objects) find(f object.RemoteFile) (path string, tried []object.Attempt) {
-	kind, ok := remoteKinds[f.Kind]
-	if !ok || len(f.BuildID) < objects.MinID || len(f.BuildID) > objects.MaxID {
-		return "", nil
-	}
-	if path = o.cache.Find(f.BuildID, kind); path != "" {
-		return path, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
-	defer cancel()
-	err := o.fetch(ctx, f.BuildID, kind)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", []object.Attempt{{Path: "the queue", Reason: err.Error()}}
-	}
-	return o.cache.Find(f.BuildID, kind), nil
-}
-
-// fetchPatience bounds the time of fetching one file of an object.
-const fetchPatience = 2 * time.Minute
-
-// fetch copies a file from the queue. NATS has checked its digest when it ends.
-func (o *Objects) fetch(ctx context.Context, id []byte, kind string) error {
-	r, err := o.queue.objects.Get(ctx, objectName(id, kind))
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	part, err := o.cache.Create()
-	if err != nil {
-		return err
-	}
-	defer part.Close()
-	if _, err := io.Copy(part, r); err != nil {
-		return err
-	}
-	if err := r.Error(); err != nil {
-		return err
-	}
-	return part.Keep(id, kind)
 }

@@ -117,6 +117,17 @@ type Tools struct {
 	host remote.Host // walks targets of callers
 }
 
+// Forget has the files of build IDs, or of all, looked for anew.
+func (t *Tools) Forget(ids [][]byte, all bool) {
+	if all {
+		t.forget()
+		return
+	}
+	for _, id := range ids {
+		t.Symbolizer.Forget(id)
+	}
+}
+
 // forget replaces the Symbolizer.
 func (t *Tools) forget() {
 	_ = t.Symbolizer.Close() // its files were only read

@@ -4,11 +4,7 @@ package job
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"os"
 
-	"github.com/unwindd/unwindd/engine/object"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
@@ -32,31 +28,10 @@ func (s *SymbolizeProfile) Check() error {
 }
 
 func (s *SymbolizeProfile) run(ctx context.Context, r *Request) (o Outcome, err error) {
-	data, end, err := wholeInput(r.Input, r.Name)
-	if err != nil {
-		return o, err
-	}
-	defer end()
-	named, err := r.Tools.Symbolizer.Profile(ctx, r.Report, data, symbolize.ProfileOptions{
+	named, err := r.Tools.Symbolizer.ProfileFile(ctx, r.Report, r.Input, r.Name, symbolize.ProfileOptions{
 		Format: profileFormats[s.Format], Finder: r.Tools.Engine.Finder(""), MaxUnpacked: r.Tools.Options.MaxUnpacked,
 	})
 	o.Problems = named.Problems
 	o.Named = Named{Had: named.HadNames, Found: named.Named, Without: named.Reasons}
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s: %w", r.Name, err)
-	}
 	return o, err
-}
-
-// wholeInput maps the input, or reads it where it is a pipe.
-func wholeInput(f *os.File, name string) (data []byte, end func(), err error) {
-	if info, err := f.Stat(); err != nil || info.Mode().IsRegular() {
-		m, err := object.MapFile(f, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		return m.Data(), func() { _ = m.Close() }, nil
-	}
-	data, err = io.ReadAll(f)
-	return data, func() {}, err
 }

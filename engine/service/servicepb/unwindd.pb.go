@@ -3278,6 +3278,86 @@ func (x *PutObjectResponse) GetWasThere() bool {
 	return false
 }
 
+type DeleteObjectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BuildId       []byte                 `protobuf:"bytes,1,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectRequest) Reset() {
+	*x = DeleteObjectRequest{}
+	mi := &file_unwindd_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectRequest) ProtoMessage() {}
+
+func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
+func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DeleteObjectRequest) GetBuildId() []byte {
+	if x != nil {
+		return x.BuildId
+	}
+	return nil
+}
+
+type DeleteObjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectResponse) Reset() {
+	*x = DeleteObjectResponse{}
+	mi := &file_unwindd_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectResponse) ProtoMessage() {}
+
+func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
+func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{36}
+}
+
 type ArchitecturesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3286,7 +3366,7 @@ type ArchitecturesRequest struct {
 
 func (x *ArchitecturesRequest) Reset() {
 	*x = ArchitecturesRequest{}
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3298,7 +3378,7 @@ func (x *ArchitecturesRequest) String() string {
 func (*ArchitecturesRequest) ProtoMessage() {}
 
 func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[35]
+	mi := &file_unwindd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3311,7 +3391,7 @@ func (x *ArchitecturesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchitecturesRequest.ProtoReflect.Descriptor instead.
 func (*ArchitecturesRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{35}
+	return file_unwindd_proto_rawDescGZIP(), []int{37}
 }
 
 type FindObjectsRequest struct {
@@ -3323,7 +3403,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3415,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[36]
+	mi := &file_unwindd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3428,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{36}
+	return file_unwindd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -3368,7 +3448,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3460,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[37]
+	mi := &file_unwindd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3473,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{37}
+	return file_unwindd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -3414,7 +3494,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3426,7 +3506,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[38]
+	mi := &file_unwindd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3439,7 +3519,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{38}
+	return file_unwindd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -3733,7 +3813,10 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04part\"0\n" +
 	"\x11PutObjectResponse\x12\x1b\n" +
-	"\twas_there\x18\x01 \x01(\bR\bwasThere\"\x16\n" +
+	"\twas_there\x18\x01 \x01(\bR\bwasThere\"0\n" +
+	"\x13DeleteObjectRequest\x12\x19\n" +
+	"\bbuild_id\x18\x01 \x01(\fR\abuildId\"\x16\n" +
+	"\x14DeleteObjectResponse\"\x16\n" +
 	"\x14ArchitecturesRequest\"1\n" +
 	"\x12FindObjectsRequest\x12\x1b\n" +
 	"\tbuild_ids\x18\x01 \x03(\fR\bbuildIds\"H\n" +
@@ -3743,7 +3826,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xc8\x05\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\x9b\x06\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
@@ -3753,7 +3836,8 @@ const file_unwindd_proto_rawDesc = "" +
 	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12O\n" +
 	"\x10SymbolizeProfile\x12#.unwindd.v1.SymbolizeProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12J\n" +
 	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12G\n" +
-	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12N\n" +
+	"\rArchitectures\x12 .unwindd.v1.ArchitecturesRequest\x1a\x12.unwindd.v1.Report0\x01\x12Q\n" +
+	"\fDeleteObject\x12\x1f.unwindd.v1.DeleteObjectRequest\x1a .unwindd.v1.DeleteObjectResponse\x12N\n" +
 	"\vFindObjects\x12\x1e.unwindd.v1.FindObjectsRequest\x1a\x1f.unwindd.v1.FindObjectsResponseB5Z3github.com/unwindd/unwindd/engine/service/servicepbb\x06proto3"
 
 var (
@@ -3769,7 +3853,7 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_unwindd_proto_goTypes = []any{
 	(FileQuestion_Kind)(0),          // 0: unwindd.v1.FileQuestion.Kind
 	(MemoryAnswer_Kind)(0),          // 1: unwindd.v1.MemoryAnswer.Kind
@@ -3808,10 +3892,12 @@ var file_unwindd_proto_goTypes = []any{
 	(*SymbolizedFrame)(nil),         // 34: unwindd.v1.SymbolizedFrame
 	(*PutObjectRequest)(nil),        // 35: unwindd.v1.PutObjectRequest
 	(*PutObjectResponse)(nil),       // 36: unwindd.v1.PutObjectResponse
-	(*ArchitecturesRequest)(nil),    // 37: unwindd.v1.ArchitecturesRequest
-	(*FindObjectsRequest)(nil),      // 38: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil),     // 39: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),             // 40: unwindd.v1.ObjectFiles
+	(*DeleteObjectRequest)(nil),     // 37: unwindd.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),    // 38: unwindd.v1.DeleteObjectResponse
+	(*ArchitecturesRequest)(nil),    // 39: unwindd.v1.ArchitecturesRequest
+	(*FindObjectsRequest)(nil),      // 40: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil),     // 41: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),             // 42: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
@@ -3845,7 +3931,7 @@ var file_unwindd_proto_depIdxs = []int32{
 	30, // 28: unwindd.v1.SymbolizeProfileRequest.options:type_name -> unwindd.v1.SymbolizeProfileOptions
 	33, // 29: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
 	34, // 30: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	40, // 31: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	42, // 31: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
 	3,  // 32: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
 	5,  // 33: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
 	21, // 34: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
@@ -3854,20 +3940,22 @@ var file_unwindd_proto_depIdxs = []int32{
 	29, // 37: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
 	31, // 38: unwindd.v1.Unwindd.SymbolizeProfile:input_type -> unwindd.v1.SymbolizeProfileRequest
 	35, // 39: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	37, // 40: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
-	38, // 41: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	27, // 42: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 43: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	27, // 44: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	27, // 45: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	27, // 46: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
-	32, // 47: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	27, // 48: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
-	36, // 49: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	27, // 50: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
-	39, // 51: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	42, // [42:52] is the sub-list for method output_type
-	32, // [32:42] is the sub-list for method input_type
+	39, // 40: unwindd.v1.Unwindd.Architectures:input_type -> unwindd.v1.ArchitecturesRequest
+	37, // 41: unwindd.v1.Unwindd.DeleteObject:input_type -> unwindd.v1.DeleteObjectRequest
+	40, // 42: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	27, // 43: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 44: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	27, // 45: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	27, // 46: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	27, // 47: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	32, // 48: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	27, // 49: unwindd.v1.Unwindd.SymbolizeProfile:output_type -> unwindd.v1.Report
+	36, // 50: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	27, // 51: unwindd.v1.Unwindd.Architectures:output_type -> unwindd.v1.Report
+	38, // 52: unwindd.v1.Unwindd.DeleteObject:output_type -> unwindd.v1.DeleteObjectResponse
+	41, // 53: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	43, // [43:54] is the sub-list for method output_type
+	32, // [32:43] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -3939,7 +4027,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -44,6 +44,7 @@ const (
 	Unwindd_SymbolizeProfile_FullMethodName = "/unwindd.v1.Unwindd/SymbolizeProfile"
 	Unwindd_PutObject_FullMethodName        = "/unwindd.v1.Unwindd/PutObject"
 	Unwindd_Architectures_FullMethodName    = "/unwindd.v1.Unwindd/Architectures"
+	Unwindd_DeleteObject_FullMethodName     = "/unwindd.v1.Unwindd/DeleteObject"
 	Unwindd_FindObjects_FullMethodName      = "/unwindd.v1.Unwindd/FindObjects"
 )
 
@@ -73,12 +74,16 @@ type UnwinddClient interface {
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeProfileRequest, Report], error)
-	// PutObject keeps a file of code or debug information, for whoever asks about its build
-	// ID. It is refused where the file has another one. What is there already is kept.
+	// PutObject keeps a file of code or debug information: for its caller, in the place of an
+	// earlier one, and for whoever asks about its build ID and has put none. It is refused where the
+	// file has another one.
 	PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error)
 	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
 	// caller of Walk who has not got a plugin reads registers by them.
 	Architectures(ctx context.Context, in *ArchitecturesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Report], error)
+	// DeleteObject removes what the caller has put of a build ID; for the server's own user, what
+	// anybody has.
+	DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error)
 	// FindObjects says which files are kept.
 	FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error)
 }
@@ -214,6 +219,16 @@ func (c *unwinddClient) Architectures(ctx context.Context, in *ArchitecturesRequ
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_ArchitecturesClient = grpc.ServerStreamingClient[Report]
 
+func (c *unwinddClient) DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteObjectResponse)
+	err := c.cc.Invoke(ctx, Unwindd_DeleteObject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *unwinddClient) FindObjects(ctx context.Context, in *FindObjectsRequest, opts ...grpc.CallOption) (*FindObjectsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindObjectsResponse)
@@ -250,12 +265,16 @@ type UnwinddServer interface {
 	// SymbolizeProfile writes a profile with functions, lines and inlined calls for the frames that
 	// have none, by the build IDs of its mappings. Frames that have names are left.
 	SymbolizeProfile(grpc.BidiStreamingServer[SymbolizeProfileRequest, Report]) error
-	// PutObject keeps a file of code or debug information, for whoever asks about its build
-	// ID. It is refused where the file has another one. What is there already is kept.
+	// PutObject keeps a file of code or debug information: for its caller, in the place of an
+	// earlier one, and for whoever asks about its build ID and has put none. It is refused where the
+	// file has another one.
 	PutObject(grpc.ClientStreamingServer[PutObjectRequest, PutObjectResponse]) error
 	// Architectures writes the descriptions of the architectures of vendors' plugins, as JSON: a
 	// caller of Walk who has not got a plugin reads registers by them.
 	Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error
+	// DeleteObject removes what the caller has put of a build ID; for the server's own user, what
+	// anybody has.
+	DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error)
 	// FindObjects says which files are kept.
 	FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error)
 	mustEmbedUnimplementedUnwinddServer()
@@ -294,6 +313,9 @@ func (UnimplementedUnwinddServer) PutObject(grpc.ClientStreamingServer[PutObject
 }
 func (UnimplementedUnwinddServer) Architectures(*ArchitecturesRequest, grpc.ServerStreamingServer[Report]) error {
 	return status.Error(codes.Unimplemented, "method Architectures not implemented")
+}
+func (UnimplementedUnwinddServer) DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteObject not implemented")
 }
 func (UnimplementedUnwinddServer) FindObjects(context.Context, *FindObjectsRequest) (*FindObjectsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindObjects not implemented")
@@ -386,6 +408,24 @@ func _Unwindd_Architectures_Handler(srv interface{}, stream grpc.ServerStream) e
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_ArchitecturesServer = grpc.ServerStreamingServer[Report]
 
+func _Unwindd_DeleteObject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteObjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(UnwinddServer).DeleteObject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Unwindd_DeleteObject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(UnwinddServer).DeleteObject(ctx, req.(*DeleteObjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Unwindd_FindObjects_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindObjectsRequest)
 	if err := dec(in); err != nil {
@@ -411,6 +451,10 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "unwindd.v1.Unwindd",
 	HandlerType: (*UnwinddServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "DeleteObject",
+			Handler:    _Unwindd_DeleteObject_Handler,
+		},
 		{
 			MethodName: "FindObjects",
 			Handler:    _Unwindd_FindObjects_Handler,

@@ -3,9 +3,14 @@
 // Package objects keeps files of code and of debug information on disk, by build ID, so
 // that each is sent once. A store has a bounded number of bytes: the least recently used
 // files go first. It stays whole however a process that writes to it ends.
+//
+// A file has an owner, who put it. Each owner may have another one of the same build ID, and gets
+// his own; who has none gets the one that was put first. A file whose content has changed since
+// it was put is removed.
 package objects
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -43,6 +48,8 @@ type Store struct {
 
 	mu  sync.Mutex
 	has bounded.Amount // an estimate: other processes write, too
+
+	sound soundFiles
 }
 
 // Open opens the store in a folder, which it makes if necessary. maxBytes bounds the store.
@@ -83,32 +90,13 @@ func (s *Store) folder(id []byte) string {
 	return filepath.Join(s.dir, name[:2], name[2:])
 }
 
-// Find returns the path of a file of a build ID; "" where the store does not have it.
-func (s *Store) Find(id []byte, kind string) string {
-	folder := s.folder(id)
-	if folder == "" {
-		return ""
-	}
-	path := filepath.Join(folder, kind)
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	// The folder records the use. The file's own times stay: a worker recognizes an open file
-	// by them.
-	now := time.Now()
-	_ = os.Chtimes(folder, now, now)
-	return path
-}
+// Find returns the path of the file of a build ID that was put first; "" where the store does not
+// have it.
+func (s *Store) Find(id []byte, kind string) string { return s.Of("").Find(id, kind) }
 
-// Fetch implements object.Remote.
+// Fetch implements object.Remote, as Find.
 func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	switch f.Kind {
-	case object.RemoteDebuginfo:
-		return s.Find(f.BuildID, DebugInfo), nil
-	case object.RemoteExecutable, object.RemoteCode:
-		return s.Find(f.BuildID, Executable), nil
-	}
-	return "", nil
+	return s.Of("").Fetch(f)
 }
 
 // Part is a file that is being sent. Close removes it unless it was kept.
@@ -159,40 +147,74 @@ func removeLeft(path string) {
 // partPrefix begins the names of parts. Names of objects have no such character.
 const partPrefix = "part-"
 
-// Keep stores the file under a build ID, as each of kinds.
-func (p *Part) Keep(id []byte, kinds ...string) error {
+// Keep stores the file under a build ID, as each of kinds, in the place of the owner's earlier
+// ones. wasThere: the store had it already, from whomever.
+func (p *Part) Keep(owner string, id []byte, kinds ...string) (wasThere bool, err error) {
 	folder := p.store.folder(id)
 	if folder == "" {
-		return fmt.Errorf("a build ID of %d bytes, expected %d to %d", len(id), MinID, MaxID)
+		return false, fmt.Errorf("a build ID of %d bytes, expected %d to %d", len(id), MinID, MaxID)
 	}
 	info, err := p.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := p.Sync(); err != nil {
-		return err
+	sum, err := p.sum(info.Size())
+	if err != nil {
+		return false, err
 	}
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
-	if err := p.store.evict(info.Size()); err != nil {
-		return err
+	source := p.store.same(folder, sum, info.Size(), kinds)
+	if wasThere = source != ""; !wasThere {
+		if err := errors.Join(p.Sync(), p.store.evict(info.Size())); err != nil {
+			return false, err
+		}
+		source = p.Name()
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
+	own := filepath.Join(folder, folderOf(owner))
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return false, err
 	}
 	for _, kind := range kinds {
-		// Two names share one file, so it is stored once.
-		link := p.Name() + "." + kind
-		if err := os.Link(p.Name(), link); err != nil {
-			return err
-		}
-		if err := os.Rename(link, filepath.Join(folder, kind)); err != nil {
-			_ = os.Remove(link)
-			return err
+		// Names share one file, so it is stored once.
+		if err := p.link(source, own, kind, sum); err != nil {
+			return false, err
 		}
 	}
-	p.store.has = p.store.has.Plus(bounded.Amount{Files: 1, Bytes: info.Size()})
-	return nil
+	if !wasThere {
+		p.store.has = p.store.has.Plus(bounded.Amount{Files: 1, Bytes: info.Size()})
+	}
+	return wasThere, nil
+}
+
+// sum returns the SHA-256 of the file, in hexadecimal.
+func (p *Part) sum(size int64) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(p.File, 0, size)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// link gives a file another name, in the place of the earlier files of the kind.
+func (p *Part) link(source, own, kind, sum string) error {
+	name := p.Name() + "." + kind
+	if err := os.Link(source, name); err != nil {
+		return err
+	}
+	path := filepath.Join(own, kind+"."+sum)
+	if err := os.Rename(name, path); err != nil {
+		_ = os.Remove(name)
+		return err
+	}
+	_ = os.Remove(name) // Rename leaves it where both are one file
+	earlier, err := filepath.Glob(filepath.Join(own, kind+".*"))
+	for _, old := range earlier {
+		if old != path {
+			_ = os.Remove(old) // the latest one counts
+		}
+	}
+	return err
 }
 
 // Close closes the file, and removes its first name.
@@ -214,9 +236,21 @@ func (s *Store) evict(more int64) error {
 	}
 	s.has, _ = bounded.Evict(list, added, most) // files that cannot be removed stay
 	for _, f := range list {
-		_ = os.Remove(filepath.Dir(f.Paths[0])) // fails where it is not empty
+		for _, path := range f.Paths {
+			s.tidy(path)
+		}
 	}
 	return nil
+}
+
+// tidy removes what belongs to a file that is gone.
+func (s *Store) tidy(path string) {
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	for dir := filepath.Dir(path); dir != s.dir && os.Remove(dir) == nil; { // which fails where it is not empty
+		dir = filepath.Dir(dir)
+	}
 }
 
 // list lists the files, each once, and removes abandoned parts.
@@ -258,19 +292,24 @@ type File struct {
 	used time.Time
 }
 
-// All lists the files, the most recently used first. Listing does not count as a use.
+// All lists the files of all owners, the most recently used first. Listing does not count as a use.
 func (s *Store) All() (files []File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list, err := s.list()
 	for _, f := range list {
 		for _, path := range f.Paths {
-			name, err := filepath.Rel(s.dir, filepath.Dir(path))
+			name, err := filepath.Rel(s.dir, path)
 			if err != nil {
 				return nil, err
 			}
-			if id, err := hex.DecodeString(strings.ReplaceAll(name, string(filepath.Separator), "")); err == nil && len(id) >= MinID {
-				files = append(files, File{id, filepath.Base(path), path, f.Used})
+			parts := strings.Split(name, string(filepath.Separator))
+			if len(parts) < 3 {
+				continue
+			}
+			if id, err := hex.DecodeString(parts[0] + parts[1]); err == nil && len(id) >= MinID {
+				kind, _, _ := strings.Cut(filepath.Base(path), ".")
+				files = append(files, File{id, kind, path, f.Used})
 			}
 		}
 	}

@@ -27,7 +27,14 @@ func put(t *testing.T, s *Store, id []byte, bytes int, kinds ...string) error {
 	if _, err := p.Write(make([]byte, bytes)); err != nil {
 		t.Fatal(err)
 	}
-	return p.Keep(id, kinds...)
+	// The files of equal size are different ones.
+	if name := fmt.Appendf(nil, "%x", id); bytes >= len(name) {
+		if _, err := p.WriteAt(name, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = p.Keep("owner", id, kinds...)
+	return err
 }
 
 func TestTheOldestGoesFirst(t *testing.T) {
@@ -41,7 +48,7 @@ func TestTheOldestGoesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		used := time.Now().Add(time.Duration(i-10) * time.Minute)
-		if err := os.Chtimes(filepath.Join(dir, "01", fmt.Sprintf("%02x", i)), used, used); err != nil {
+		if err := os.Chtimes(filepath.Join(dir, "01", fmt.Sprintf("%02x", i), folderOf("owner")), used, used); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +89,7 @@ func TestAFileThatIsUsedStaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	stat := func() (u unix.Stat_t) {
-		if err := unix.Stat(filepath.Join(s.Dir(), "01", "02", Executable), &u); err != nil {
+		if err := unix.Stat(latest(filepath.Join(s.Dir(), "01", "02", folderOf("owner")), Executable), &u); err != nil {
 			t.Fatal(err)
 		}
 		u.Atim = unix.Timespec{} // who reads it changes that

@@ -216,6 +216,7 @@ func (w *worker) run(ctx context.Context, r *run, input, output *os.File) (o job
 		}
 	}()
 	w.tools.Engine.Plugins().ForgetProblems() // of the previous job
+	w.tools.Forget(r.Forget.IDs, r.Forget.All)
 	o, err := r.Job.Run(ctx, &job.Request{Tools: &w.tools, Input: input, Name: r.Name, Report: output})
 	return o, failureOf(ctx, err)
 }

@@ -55,6 +55,13 @@ type run struct {
 	Number uint64
 	Name   string // of the input, in reports and errors
 	Job    job.Job
+	Forget forget `json:",omitzero"` // before the job
+}
+
+// forget names the build IDs whose files a worker looks for anew.
+type forget struct {
+	IDs [][]byte `json:",omitempty"`
+	All bool     `json:",omitempty"` // whatever it remembers
 }
 
 // fetch asks for a file that a worker may not look for itself.

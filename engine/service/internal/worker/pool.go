@@ -120,7 +120,9 @@ type Request struct {
 	Output Output
 	Asker  Asker  // answers the job's questions; nil: it may ask none
 	Caller string // whose request it is: no other one's is done by the same worker
-	Space  Space  // for what the input unpacks to
+	// Remote is asked for files, instead of that of the pool; nil: that is.
+	Remote object.Remote
+	Space  Space // for what the input unpacks to
 }
 
 // Do has a worker do a job. It waits for a worker as long as ctx allows. The error is a
@@ -153,6 +155,9 @@ func (p *Pool) unpacking(ctx context.Context, w *process, r *Request) (o job.Out
 	w.files.Store(files)
 	if r.Asker != nil {
 		w.asker.Store(&r.Asker)
+	}
+	if r.Remote != nil {
+		w.remote.Store(&r.Remote)
 	}
 	o, f = p.do(ctx, w, r)
 	return o, f, files.end()
@@ -335,7 +340,7 @@ func (p *Pool) begin(w *process, r *Request) (number uint64, copied func() error
 	}
 	w.number++
 	w.fetches.Store(0)
-	err = w.conn.send(toWorker{Run: &run{w.number, r.Name, *r.Job}}, r.Input, writes)
+	err = w.conn.send(toWorker{Run: &run{w.number, r.Name, *r.Job, w.changes.take()}}, r.Input, writes)
 	_ = writes.Close()
 	if err != nil {
 		_ = reads.Close()
@@ -419,6 +424,16 @@ func (p *Pool) add(w *process) (ok bool) {
 	}
 	p.live[w] = true
 	return true
+}
+
+// Forget has workers look anew for the files of a build ID, from their next requests on: there are
+// others by now.
+func (p *Pool) Forget(id []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.live {
+		w.changes.add(id)
+	}
 }
 
 // remove removes a dead worker.

@@ -63,17 +63,19 @@ type process struct {
 	conn    *conn
 	stderr  head // the beginning of its standard error
 	remotes [2]object.Remote
-	done    chan done                // its answers: of one run at a time
-	ended   chan struct{}            // closed when it is dead, and state is set
-	number  uint64                   // of the last run
-	asker   atomic.Pointer[Asker]    // of the current run; nil: it asks nothing
-	request string                   // the ID of the current one
-	waits   waits                    // for the caller of the run
-	fetches atomic.Int64             // of the run
-	files   atomic.Pointer[runFiles] // that the run unpacks into; nil: there is no run
-	caller  string                   // whose requests it has done; "": it has done none
-	read    []string                 // folders whose files it may open
-	memory  uint64                   // bytes that it had after its last request
+	done    chan done                     // its answers: of one run at a time
+	ended   chan struct{}                 // closed when it is dead, and state is set
+	number  uint64                        // of the last run
+	asker   atomic.Pointer[Asker]         // of the current run; nil: it asks nothing
+	request string                        // the ID of the current one
+	remote  atomic.Pointer[object.Remote] // of the current run; nil: the pool's
+	changes changes                       // since the last run
+	waits   waits                         // for the caller of the run
+	fetches atomic.Int64                  // of the run
+	files   atomic.Pointer[runFiles]      // that the run unpacks into; nil: there is no run
+	caller  string                        // whose requests it has done; "": it has done none
+	read    []string                      // folders whose files it may open
+	memory  uint64                        // bytes that it had after its last request
 
 	killing      sync.Once
 	isKilledHere atomic.Bool // by killUnlessEnded
@@ -194,7 +196,11 @@ func (w *process) fetch(f *fetch) {
 	if f.IsSymbols {
 		which = 1
 	}
-	switch r := w.remotes[which]; {
+	r := w.remotes[which]
+	if own := w.remote.Load(); own != nil && !f.IsSymbols {
+		r = *own
+	}
+	switch {
 	case w.fetches.Add(1) > maxFetches:
 		answer.Tried = []object.Attempt{{Reason: fmt.Sprintf("not asked for: %d files were asked for already", maxFetches), Kind: object.Unreadable}}
 	case r != nil:
@@ -252,6 +258,7 @@ func (w *process) answer(q *question) {
 // endRun ends a run: no question of it is answered, and no file is made for it, any more.
 func (w *process) endRun() {
 	w.asker.Store(nil)
+	w.remote.Store(nil)
 	if files := w.files.Swap(nil); files != nil {
 		_ = files.end() // Do returns its error
 	}
