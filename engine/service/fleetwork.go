@@ -39,7 +39,7 @@ func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	req := &request{id: rand.Text()[:16], caller: fleetCaller, kind: byFleet, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
+	req := &request{id: rand.Text()[:16], caller: fleetCaller, address: fleetCaller, kind: byFleet, began: time.Now(), span: oteltrace.SpanFromContext(ctx)}
 	r := &fleetReport{server: s, req: req, kind: t.Kind, leave: leave}
 	if err := r.begin(context.WithValue(ctx, requestKey, req), t, receive); err != nil {
 		r.err = err

@@ -45,7 +45,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // whose callers are known where they have to be. Each gets an ID.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req := &request{id: rand.Text()[:16], kind: byNothing, began: time.Now()}
+		req := &request{id: rand.Text()[:16], kind: byNothing, began: time.Now(), address: fromWhere(r)}
 		counting, r, ended := s.begun(req, w, r)
 		defer ended()
 		w = counting
@@ -65,7 +65,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		default:
 			req.caller, req.kind, err = s.caller(r)
 		}
-		own := s.requests.of(roomOf(req, r))
+		own := s.requests.of(req.room())
 		if err == nil {
 			err = own.take(1)
 		}
@@ -119,16 +119,21 @@ func (s *Server) caller(r *http.Request) (name string, kind callerKind, err erro
 	return addressName(r.RemoteAddr), byAddress, nil
 }
 
-// roomOf names whose share of requests a request is in: those that anybody may make are of an
-// address.
-func roomOf(req *request, r *http.Request) string {
-	if req.caller != anybody {
-		return req.caller
-	}
+// fromWhere names the user, or the address, at the other end of a request's connection.
+func fromWhere(r *http.Request) string {
 	if user, ok := r.Context().Value(peerKey).(string); ok {
-		return anybody + user
+		return user
 	}
-	return anybody + addressName(r.RemoteAddr)
+	return addressName(r.RemoteAddr)
+}
+
+// room names whose share of requests a request is in: those that anybody may make are of an
+// address.
+func (r *request) room() string {
+	if r.caller == anybody {
+		return anybody + r.address
+	}
+	return r.caller
 }
 
 // isOwnHost reports whether a request names this server: pages of other sites can make a browser

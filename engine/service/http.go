@@ -178,7 +178,7 @@ type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// bodyReader tells errors of a body from those of the place where it goes.
+// bodyReader tells errors of a body from errors of the place where it goes.
 type bodyReader struct{ io.Reader }
 
 // Read implements io.Reader. Its errors are bodyErrors, except the end of the body.

@@ -3,7 +3,7 @@
 package service
 
 // spareWorkers is the number of workers, besides Workers, that are for callers of whom no
-// request runs.
+// request runs. The last one is for an address of which none runs.
 const spareWorkers = 2
 
 // maxConnections bounds the connections of a server without a setting.

@@ -3,7 +3,9 @@
 package service
 
 import (
+	"bytes"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +21,7 @@ import (
 // metrics are the figures that Prometheus reads at /metrics.
 type metrics struct {
 	registry    *prometheus.Registry
+	turn        sync.Mutex // to make figures
 	requests    *prometheus.CounterVec
 	seconds     *prometheus.HistogramVec
 	waits       prometheus.Histogram
@@ -119,9 +122,29 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
+// handler answers with the figures. They are made for one request at a time, so that who asks for
+// them without end has one processor at most.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	figures := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := &kept{ResponseWriter: w}
+		m.turn.Lock()
+		if r.Context().Err() == nil { // otherwise the caller has gone
+			figures.ServeHTTP(text, r)
+		}
+		m.turn.Unlock()
+		_, _ = w.Write(text.Bytes()) // likewise
+	})
 }
+
+// kept keeps an answer, whose caller may be slow.
+type kept struct {
+	http.ResponseWriter
+	bytes.Buffer
+}
+
+// Write implements http.ResponseWriter.
+func (k *kept) Write(p []byte) (int, error) { return k.Buffer.Write(p) }
 
 // request counts a request that has ended.
 func (m *metrics) request(kind, status string, took time.Duration) {

@@ -39,7 +39,7 @@ type pendingJob struct {
 
 // spareHanded is the number of requests that the fleet has, besides Handed, of callers of whom it has
 // no other.
-const spareHanded = 1
+const spareHanded = 2
 
 // newOffload makes the offload of a server; nil: it has no fleet.
 func newOffload(s *Server) *offload {

@@ -10,8 +10,9 @@ import (
 )
 
 // queue gives places to callers, in turns: each waiting caller gets one before any gets a
-// second, however many requests one of them has. A spare place is for who has none: one caller
-// with long requests does not keep all others waiting.
+// second, however many requests one of them has. A spare place is for who has none, and the last
+// one for an address that has none: one caller with long requests does not keep all others
+// waiting, and neither do many callers of one address.
 type queue struct {
 	spare      int // places
 	maxWaiting int // in all
@@ -20,14 +21,16 @@ type queue struct {
 	mu      sync.Mutex
 	free    int // without the spare ones; below 0: spare ones are taken
 	waiting int
-	has     map[string]int     // places of callers
-	turns   []string           // waiting callers, the next one first
-	lines   map[string][]*spot // their requests, each caller's in the order in which they came
+	has     map[string][]string // the addresses of the places of each caller
+	from    map[string]int      // how many places each address has
+	turns   []string            // waiting callers, the next one first
+	lines   map[string][]*spot  // their requests, each caller's in the order in which they came
 }
 
 // spot is a waiting request.
 type spot struct {
-	ready chan struct{} // closed when it has a place
+	address string
+	ready   chan struct{} // closed when it has a place
 }
 
 // errBusy is the error of a full queue: the caller should come again later.
@@ -35,21 +38,51 @@ var errBusy = errors.New("too many requests wait already")
 
 func newQueue(places, maxWaiting, maxPerCaller int) *queue {
 	return &queue{
-		free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, has: map[string]int{}, lines: map[string][]*spot{},
+		free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, has: map[string][]string{}, from: map[string]int{}, lines: map[string][]*spot{},
 	}
 }
 
-// canHave reports whether there is a place for a caller.
-func (q *queue) canHave(caller string) bool {
-	return q.free > 0 || q.free+q.spare > 0 && q.has[caller] == 0
+// canHave reports whether there is a place for a caller at an address.
+func (q *queue) canHave(caller, address string) bool {
+	switch spare := q.free + q.spare; {
+	case q.free > 0:
+		return true
+	case len(q.has[caller]) > 0 || spare <= 0:
+		return false
+	default:
+		return spare > 1 || q.from[address] == 0
+	}
+}
+
+// take takes a place.
+func (q *queue) take(caller, address string) {
+	q.free--
+	q.has[caller] = append(q.has[caller], address)
+	q.from[address]++
+}
+
+// giveBack returns a place. It does not matter which one of a caller who has several.
+func (q *queue) giveBack(caller string) {
+	q.free++
+	places := q.has[caller]
+	last := len(places) - 1
+	if q.from[places[last]]--; q.from[places[last]] == 0 {
+		delete(q.from, places[last])
+	}
+	if q.has[caller] = places[:last]; last == 0 {
+		delete(q.has, caller)
+	}
 }
 
 // enter waits for a place, which leave returns. The error is errBusy, or why ctx ended.
 func (q *queue) enter(ctx context.Context, caller string) error {
+	address := caller
+	if r := requestOf(ctx); r != nil {
+		address = r.address
+	}
 	q.mu.Lock()
-	if q.canHave(caller) { // those who wait cannot have it
-		q.free--
-		q.has[caller]++
+	if q.canHave(caller, address) { // those who wait cannot have it
+		q.take(caller, address)
 		q.mu.Unlock()
 		return nil
 	}
@@ -57,7 +90,7 @@ func (q *queue) enter(ctx context.Context, caller string) error {
 		q.mu.Unlock()
 		return errBusy
 	}
-	s := &spot{make(chan struct{})}
+	s := &spot{address, make(chan struct{})}
 	if len(q.lines[caller]) == 0 {
 		q.turns = append(q.turns, caller)
 	}
@@ -110,12 +143,9 @@ func (q *queue) setLine(caller string, line []*spot) {
 func (q *queue) leave(caller string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.free++
-	if q.has[caller]--; q.has[caller] == 0 {
-		delete(q.has, caller)
-	}
-	for i := 0; i < len(q.turns); i++ {
-		if next := q.turns[i]; q.canHave(next) {
+	q.giveBack(caller)
+	for i, next := range q.turns {
+		if q.canHave(next, q.lines[next][0].address) {
 			q.admit(i, next)
 			return
 		}
@@ -125,8 +155,7 @@ func (q *queue) leave(caller string) {
 // admit gives a place to the first request of a caller, whose next turn comes after all others'.
 func (q *queue) admit(turn int, caller string) {
 	line := q.lines[caller]
-	q.free--
-	q.has[caller]++
+	q.take(caller, line[0].address)
 	q.waiting--
 	close(line[0].ready)
 	q.setLine(caller, line[1:])

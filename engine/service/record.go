@@ -21,9 +21,11 @@ import (
 type request struct {
 	id     string
 	caller string
-	kind   callerKind // how the caller shows who it is
-	began  time.Time
-	span   trace.Span
+	// address names from where it came: a caller with a token may have several.
+	address string
+	kind    callerKind // how the caller shows who it is
+	began   time.Time
+	span    trace.Span
 
 	gate *gate // of a call of gRPC; nil: it is none
 

@@ -38,8 +38,8 @@ const (
 	honestToken = "fedcba9876543210"
 )
 
-// twoCallers are tokens of a caller that wants all, and of an honest one.
-func twoCallers() Tokens {
+// hogAndHonest are tokens of a caller that wants all, and of an honest one.
+func hogAndHonest() Tokens {
 	return Tokens{sha256.Sum256([]byte(hogToken)): "hog", sha256.Sum256([]byte(honestToken)): "honest"}
 }
 
@@ -164,6 +164,31 @@ func TestASparePlaceIsForWhoHasNone(t *testing.T) {
 			t.Errorf("%d, %d wait, %d free: expected that the hog has its turn", len(third), q.length(), q.free)
 		}
 	})
+}
+
+// TestTheLastPlaceIsForAnotherAddress has callers of one address take all that they get.
+func TestTheLastPlaceIsForAnotherAddress(t *testing.T) {
+	q := newQueue(2, 0, 0)
+	q.spare = 2
+	enter := func(caller, address string) error {
+		return q.enter(context.WithValue(t.Context(), requestKey, &request{caller: caller, address: address}), caller)
+	}
+	for _, c := range []struct {
+		caller, address string
+		hasPlace        bool
+	}{
+		{"a", "here", true}, {"b", "here", true}, {"a", "here", false}, {"c", "here", true}, {"d", "here", false}, {"a", "there", false}, {"e", "there", true}, {"f", "elsewhere", false},
+	} {
+		if err := enter(c.caller, c.address); (err == nil) != c.hasPlace {
+			t.Errorf("%s of %s: %v", c.caller, c.address, err)
+		}
+	}
+	for _, caller := range []string{"a", "b", "c", "e"} {
+		q.leave(caller)
+	}
+	if q.free != 2 || len(q.has) != 0 || len(q.from) != 0 {
+		t.Errorf("%d places, %v, %v", q.free, q.has, q.from)
+	}
 }
 
 // messages are messages of random sizes as they come by gRPC, in pieces of any size.
@@ -372,7 +397,7 @@ func heap() int64 {
 // methods, and send most of each.
 func TestMessagesThatNeverEndTakeLittleMemory(t *testing.T) {
 	o := testOptions(t)
-	o.Tokens, o.Idle = twoCallers(), 2*time.Second
+	o.Tokens, o.Idle = hogAndHonest(), 2*time.Second
 	s := start(t, o)
 	c := plainHTTP2()
 	defer c.CloseIdleConnections()
@@ -534,7 +559,7 @@ func TestAnswersHaveALeastRate(t *testing.T) {
 // TestOneCallerLeavesRoomOnDisk has a caller hold as many bytes as it gets, and another served.
 func TestOneCallerLeavesRoomOnDisk(t *testing.T) {
 	o := testOptions(t)
-	o.Tokens, o.Spool = twoCallers(), 1<<20
+	o.Tokens, o.Spool = hogAndHonest(), 1<<20
 	s := start(t, o)
 	for range 4 {
 		c := s.connect(t)
@@ -552,7 +577,7 @@ func TestOneCallerLeavesRoomOnDisk(t *testing.T) {
 // served.
 func TestOneCallerLeavesPlaces(t *testing.T) {
 	o := testOptions(t)
-	o.Tokens, o.Connections = twoCallers(), 8
+	o.Tokens, o.Connections = hogAndHonest(), 8
 	s := start(t, o)
 	c := plainHTTP2()
 	defer c.CloseIdleConnections()
