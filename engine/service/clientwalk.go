@@ -67,7 +67,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 }
 
 // notStacks refuses the report of an older server, which knows stacks alone, and writes them as JSON where it does not
-// know what is asked for.
+// know the question.
 type notStacks struct {
 	io.Writer
 	client *Client

@@ -13,7 +13,7 @@ var Promised = []string{"engine", "engine/trace", "sdk", "sdk/archtest", "sdk/co
 // Inner are the members of promised types for unwindd's own packages: their types are internal,
 // and they promise nothing.
 var Inner = []string{
-	"engine.Downloads.Connect", "engine.Engine.Attach", "engine.Engine.Finder", "engine.Engine.Library", "engine.Engine.Plugins",
+	"engine.Downloads.Connect", "engine.Engine.Attach", "engine.Engine.Finder", "engine.Engine.Library", "engine.Engine.Plugins", "engine.Engine.ProfileElsewhere", "engine.Engine.RecordedFiles",
 	"engine.Options.Plugins", "engine.Options.Remote", "engine.Options.Symbols", "engine.Options.Unpack", "engine.Remotes.Debuginfod", "engine.Remotes.Stores",
 	"engine.Snapshot.Contents", "engine.Target.CodeReader", "engine.Target.Process",
 }
