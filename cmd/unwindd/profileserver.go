@@ -104,11 +104,11 @@ func (f *profileFlags) profileElsewhere(ctx context.Context, c *service.Client, 
 		return err
 	}
 	defer made.Close()
-	return f.writeMade(made.File)
+	return f.copyReport(made.File)
 }
 
-// writeMade writes a profile that a server made.
-func (f *profileFlags) writeMade(file *os.File) error {
+// copyReport writes a report that a server made.
+func (f *profileFlags) copyReport(file *os.File) error {
 	if len(f.sections) > 1 {
 		return f.writeSections(file)
 	}

@@ -162,7 +162,7 @@ func (f *snapshotFlags) takeElsewhere(ctx context.Context, c *service.Client, t 
 	return taken
 }
 
-// finish writes a snapshot, and says what is in it.
+// finish writes a snapshot, and prints a summary of it.
 func (f *snapshotFlags) finish(taken *takenSnapshot) error {
 	size, toStdout, err := f.writeSnapshot(taken.write)
 	if err != nil {

@@ -80,12 +80,12 @@ func (f *inputFlags) copyPipe(name string, file *os.File) error {
 }
 
 // copyFrom copies an open pipe, as far as the bound of packed targets and the disk go.
-func (f *inputFlags) copyFrom(in io.Reader, name string, file *os.File) error {
+func (f *inputFlags) copyFrom(pipe io.Reader, name string, file *os.File) error {
 	most := int64(spareBytes(file)) //nolint:gosec // bounded
 	if f.maxUnpacked > 0 {
 		most = min(most, int64(f.maxUnpacked)) //nolint:gosec // bounded by its Set
 	}
-	n, err := io.Copy(file, io.LimitReader(in, most+1))
+	n, err := io.Copy(file, io.LimitReader(pipe, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%s has more than the %d bytes that there is room for: --max-unpacked", name, most)
 	}

@@ -101,7 +101,7 @@ type rest struct {
 }
 
 // SetRest says that only some ranges of the object's file are there. Where a byte of others is needed, bring brings
-// more ranges to their places in the file: those of symbols, or the rest, all that is missing. Its error is that of
+// more ranges to their places in the file: the ranges of symbols, or the rest, all that is missing. Its error is that of
 // whatever needed the bytes. SetRest is called before the object is used otherwise.
 func (o *Object) SetRest(there []Extent, bring func(list []Extent, isRest bool) error) {
 	o.rest = &rest{there: slices.Clone(there), bring: bring}

@@ -179,7 +179,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
 }
 
-// IsOfServer reports whether the error is about the server and not about what was asked of it: the next
+// IsOfServer reports whether the error is about the server and not about one target: the next
 // target would have it, too.
 func (e *Error) IsOfServer() bool {
 	switch e.Code {

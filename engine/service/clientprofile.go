@@ -38,10 +38,11 @@ const (
 	PerfMapFile  = remote.PerfMapFile
 )
 
-// RecordedOptions select the report of a recording, and ReportSection is a part of a report.
 type (
+	// RecordedOptions select the report of a recording.
 	RecordedOptions = pb.RecordedOptions
-	ReportSection   = pb.ReportSection
+	// ReportSection is a part of a report.
+	ReportSection = pb.ReportSection
 )
 
 // Recorded is a recording whose profile a server makes.

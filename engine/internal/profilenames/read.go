@@ -15,7 +15,7 @@ import (
 type Profile struct {
 	// Frames are the locations without names that are in a mapping, in the order of the table.
 	Frames []Frame
-	// Apart counts the others without names, and RuntimeApart those of code that a language runtime runs.
+	// Apart counts the others without names, and RuntimeApart the ones in code that a language runtime runs.
 	Apart, RuntimeApart int
 	// Mappings are the mappings of Frames.
 	Mappings []Mapping

@@ -118,10 +118,9 @@ func (r *Recording) check() error {
 
 // RecordedFiles are the files of a recording of another machine. It implements profile.Mapped.
 type RecordedFiles struct {
-	host    *Host
-	head    *Recording
-	files   map[recordedKey]int // an index, or ambiguous
-	objects []*object.Object    // to be closed
+	host  *Host
+	head  *Recording
+	files map[recordedKey]int // an index, or ambiguous
 }
 
 type recordedKey struct{ path, buildID string }
