@@ -24,7 +24,7 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 49_500_000, 677, 337, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd", []string{"version"}, 50_800_000, 681, 339, []string{"github.com/nats-io/nats-server/v2/server"}},
 	{"unwindd-plugins", nil, 19_100_000, 355, 167, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
