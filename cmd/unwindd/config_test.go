@@ -281,7 +281,7 @@ func TestAFileOfOthersIsNoConfiguration(t *testing.T) {
 
 // TestErrorsNameTheFileOfAFlag: who did not type a flag is told where it comes from.
 func TestErrorsNameTheFileOfAFlag(t *testing.T) {
-	path := writeConfig(t, "[stack]\nformat = \"xml\"\n[symbols]\nsysroot = \"/none\"\n[profile]\nserver = \"localhost:1\"\n")
+	path := writeConfig(t, "[stack]\nformat = \"xml\"\n[symbols]\nsysroot = \"/none\"\n")
 	core := filepath.Join(crashDir, "server.core")
 	for _, c := range []struct {
 		line []string
@@ -290,7 +290,6 @@ func TestErrorsNameTheFileOfAFlag(t *testing.T) {
 		{[]string{"stack", core}, path + " sets --format\n"},
 		{[]string{"stack", core, "--format", "text"}, path + " sets --sysroot\n"},
 		{[]string{"snapshot", core, "-o", "-"}, path + " sets --sysroot\n"},
-		{[]string{"profile", core}, path + " sets --server\n"},
 	} {
 		if _, stderr, status := unwindd(t, append(c.line, "--config", path)...); status == exitDone || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: status %d, expected %q in\n%s", c.line, status, c.says, stderr)

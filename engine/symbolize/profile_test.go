@@ -636,6 +636,7 @@ func (s stores) Fetch(f object.RemoteFile) (string, []object.Attempt) {
 // TestSymbolFilesNameFrames: Breakpad's symbol file of a build names its frames, with the ELF file or without,
 // where the mapping tells where the file begins.
 func TestSymbolFilesNameFrames(t *testing.T) {
+	dir := t.TempDir() // which is removed when the symbolizer is closed
 	s := newProfileSymbolizer(t)
 	f, err := s.Open(crashServer)
 	if err != nil {
@@ -646,7 +647,7 @@ func TestSymbolFilesNameFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	debugID := strings.Fields(text.String())[3]
-	path := filepath.Join(t.TempDir(), "server.sym")
+	path := filepath.Join(dir, "server.sym")
 	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -470,13 +470,14 @@ func (n *narrow) Drop() { n.dropped++ }
 
 // TestASinkHasTheBoundsOfTheDisk: of a server, whose operator bounds what files unpack to, too.
 func TestASinkHasTheBoundsOfTheDisk(t *testing.T) {
+	path := write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c"))
 	f, err := Nameless(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sink := &narrow{temporary: temporary{File: f}, free: 1 << 20}
 	o := Options{MaxBytes: 1 << 40, Create: func() (Sink, error) { return sink, nil }}
-	in, err := Open(write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c")), o)
+	in, err := Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,13 +501,14 @@ func TestASinkHasTheBoundsOfTheDisk(t *testing.T) {
 
 // TestARefusalIsNoPartOfATarget: bytes that nobody takes are not the end of a file.
 func TestARefusalIsNoPartOfATarget(t *testing.T) {
+	path := write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c"))
 	f, err := Nameless(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sink := &refusing{narrow: narrow{temporary: temporary{File: f}}}
 	o := Options{Create: func() (Sink, error) { return sink, nil }}
-	if in, err := Open(write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c")), o); !errors.Is(err, ErrRefused) || sink.dropped != 1 {
+	if in, err := Open(path, o); !errors.Is(err, ErrRefused) || sink.dropped != 1 {
 		t.Errorf("%v, %v; given up %d times, expected once", in, err, sink.dropped)
 	}
 }

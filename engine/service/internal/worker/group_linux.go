@@ -61,8 +61,8 @@ func delegated() (*groups, error) {
 	return divide(folder)
 }
 
-// beneathName is the name of the control group of the server itself. The unit has it as DelegateSubgroup=, which systemd
-// knows from version 254 on.
+// beneathName is the name of the control group of the server itself, which makes it: a unit's DelegateSubgroup= of this name
+// takes systemd 254.
 const beneathName = "server"
 
 // isDelegated reports whether this process may divide a control group: systemd has marked it so, which root alone can see, or has
