@@ -106,7 +106,7 @@ func TestIdleWorkersAreFew(t *testing.T) {
 	o := testOptions(t)
 	o.Workers = 1
 	const perPlace = 8
-	kept := perPlace * (o.Workers + spareWorkers)
+	kept := perPlace * o.Workers
 	n := kept + 2
 	callers(t, &o, n)
 	s := start(t, o)

@@ -53,8 +53,44 @@ func TestCallersHaveTurns(t *testing.T) {
 		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(order, want) {
 			t.Errorf("%v, expected %v", order, want)
 		}
-		if q.free != 1 || q.length() != 0 || len(q.turns) != 0 || len(q.lines) != 0 {
-			t.Errorf("%d places, %d wait, turns of %v, lines %v", q.free, q.length(), q.turns, q.lines)
+		if q.free != 1 || q.length() != 0 || len(q.addresses)+len(q.turns)+len(q.lines)+len(q.waits) != 0 {
+			t.Errorf("%d places, %d wait, turns of %v and %v, lines %v", q.free, q.length(), q.addresses, q.turns, q.lines)
+		}
+	})
+}
+
+// TestAddressesHaveTurns has many callers of one address wait before two of another: the addresses
+// take turns, and the callers of each do.
+func TestAddressesHaveTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 100, 100)
+		if err := q.enter(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []string
+		for _, w := range []who{{"here", "a"}, {"here", "a"}, {"here", "b"}, {"here", "c"}, {"there", "d"}, {"there", "d"}, {"there", "a"}} {
+			ctx := context.WithValue(t.Context(), requestKey, &request{caller: w.caller, address: w.address})
+			go func() {
+				if err := q.enter(ctx, w.caller); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, w.caller+" "+w.address)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				q.leave(w.caller)
+			}()
+			synctest.Wait()
+		}
+		q.leave("first")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if want := []string{"a here", "d there", "b here", "a there", "c here", "d there", "a here"}; !slices.Equal(order, want) {
+			t.Errorf("%v, expected %v", order, want)
+		}
+		if q.free != 1 || len(q.from)+len(q.addresses)+len(q.turns)+len(q.lines)+len(q.waits) != 0 {
+			t.Errorf("%d places, %v, turns of %v and %v, lines %v", q.free, q.from, q.addresses, q.turns, q.lines)
 		}
 	})
 }
@@ -86,8 +122,8 @@ func TestWhoWaitsMayGo(t *testing.T) {
 			}
 		}
 		q.leave("a")
-		if q.free != 1 || q.length() != 0 || len(q.turns) != 0 || len(q.lines) != 0 {
-			t.Errorf("%d places, %d wait, turns of %v, lines %v", q.free, q.length(), q.turns, q.lines)
+		if q.free != 1 || q.length() != 0 || len(q.addresses)+len(q.turns)+len(q.lines)+len(q.waits) != 0 {
+			t.Errorf("%d places, %d wait, turns of %v and %v, lines %v", q.free, q.length(), q.addresses, q.turns, q.lines)
 		}
 	})
 }

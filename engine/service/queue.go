@@ -9,28 +9,33 @@ import (
 	"sync"
 )
 
-// queue gives places to callers, in turns: each waiting caller gets one before any gets a
-// second, however many requests one of them has. A spare place is for who has none, and the last
-// one for an address that has none: one caller with long requests does not keep all others
-// waiting, and neither do many callers of one address.
+// queue gives places in turns, to addresses first, and to the callers of each: each waiting address
+// gets one before any gets a second, however many callers it has, and so does each of its callers,
+// however many requests one of them has. A spare place is for who has none, and the last one for an
+// address that has none: one caller with long requests does not keep all others waiting, and neither
+// do many callers of one address.
 type queue struct {
 	spare      int // places
 	maxWaiting int // in all
 	maxPerCall int // of one caller
 
-	mu      sync.Mutex
-	free    int // without the spare ones; below 0: spare ones are taken
-	waiting int
-	has     map[string][]string // the addresses of the places of each caller
-	from    map[string]int      // how many places each address has
-	turns   []string            // waiting callers, the next one first
-	lines   map[string][]*spot  // their requests, each caller's in the order in which they came
+	mu        sync.Mutex
+	free      int // without the spare ones; below 0: spare ones are taken
+	waiting   int
+	has       map[string][]string // the addresses of the places of each caller
+	from      map[string]int      // how many places each address has
+	waits     map[string]int      // how many requests of each caller wait
+	addresses []string            // of those who wait, the next one first
+	turns     map[string][]string // the waiting callers of each address, the next one first
+	lines     map[who][]*spot     // their requests, in the order in which they came
 }
+
+// who is a caller at an address.
+type who struct{ address, caller string }
 
 // spot is a waiting request.
 type spot struct {
-	address string
-	ready   chan struct{} // closed when it has a place
+	ready chan struct{} // closed when it has a place
 }
 
 // errBusy is the error of a full queue: the caller should come again later.
@@ -38,27 +43,28 @@ var errBusy = errors.New("too many requests wait already")
 
 func newQueue(places, maxWaiting, maxPerCaller int) *queue {
 	return &queue{
-		free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, has: map[string][]string{}, from: map[string]int{}, lines: map[string][]*spot{},
+		free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller,
+		has: map[string][]string{}, from: map[string]int{}, waits: map[string]int{}, turns: map[string][]string{}, lines: map[who][]*spot{},
 	}
 }
 
-// canHave reports whether there is a place for a caller at an address.
-func (q *queue) canHave(caller, address string) bool {
+// canHave reports whether there is a place for a caller.
+func (q *queue) canHave(w who) bool {
 	switch spare := q.free + q.spare; {
 	case q.free > 0:
 		return true
-	case len(q.has[caller]) > 0 || spare <= 0:
+	case len(q.has[w.caller]) > 0 || spare <= 0:
 		return false
 	default:
-		return spare > 1 || q.from[address] == 0
+		return spare > 1 || q.from[w.address] == 0
 	}
 }
 
 // take takes a place.
-func (q *queue) take(caller, address string) {
+func (q *queue) take(w who) {
 	q.free--
-	q.has[caller] = append(q.has[caller], address)
-	q.from[address]++
+	q.has[w.caller] = append(q.has[w.caller], w.address)
+	q.from[w.address]++
 }
 
 // giveBack returns a place. It does not matter which one of a caller who has several.
@@ -76,67 +82,79 @@ func (q *queue) giveBack(caller string) {
 
 // enter waits for a place, which leave returns. The error is errBusy, or why ctx ended.
 func (q *queue) enter(ctx context.Context, caller string) error {
-	address := caller
+	w := who{caller, caller}
 	if r := requestOf(ctx); r != nil {
-		address = r.address
+		w.address = r.address
 	}
 	q.mu.Lock()
-	if q.canHave(caller, address) { // those who wait cannot have it
-		q.take(caller, address)
+	if q.canHave(w) { // those who wait cannot have it
+		q.take(w)
 		q.mu.Unlock()
 		return nil
 	}
-	if q.waiting >= q.maxWaiting || len(q.lines[caller]) >= q.maxPerCall {
+	if q.waiting >= q.maxWaiting || q.waits[caller] >= q.maxPerCall {
 		q.mu.Unlock()
 		return errBusy
 	}
-	s := &spot{address, make(chan struct{})}
-	if len(q.lines[caller]) == 0 {
-		q.turns = append(q.turns, caller)
-	}
-	q.lines[caller] = append(q.lines[caller], s)
-	q.waiting++
+	s := &spot{make(chan struct{})}
+	q.line(w, s)
 	q.mu.Unlock()
 	select {
 	case <-s.ready:
 		return nil
 	case <-ctx.Done():
 	}
-	if q.withdraw(caller, s) {
+	if q.withdraw(w, s) {
 		return context.Cause(ctx)
 	}
 	q.leave(caller) // it was given a place meanwhile
 	return context.Cause(ctx)
 }
 
-// withdraw takes a request out of the queue. ok is false where it has a place.
-func (q *queue) withdraw(caller string, s *spot) (ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	line := q.lines[caller]
-	for i := range line {
-		if line[i] == s {
-			q.setLine(caller, append(line[:i:i], line[i+1:]...))
-			q.waiting--
-			return true
-		}
+// line has a request wait. Who had none has a turn after all others.
+func (q *queue) line(w who, s *spot) {
+	if len(q.turns[w.address]) == 0 {
+		q.addresses = append(q.addresses, w.address)
 	}
-	return false
+	if len(q.lines[w]) == 0 {
+		q.turns[w.address] = append(q.turns[w.address], w.caller)
+	}
+	q.lines[w] = append(q.lines[w], s)
+	q.waits[w.caller]++
+	q.waiting++
 }
 
-// setLine replaces a caller's requests. A caller without any has no turn.
-func (q *queue) setLine(caller string, line []*spot) {
-	if len(line) > 0 {
-		q.lines[caller] = line
+// withdraw takes a request out of the queue. ok is false where it has a place.
+func (q *queue) withdraw(w who, s *spot) (ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.lines[w], s)
+	if i >= 0 {
+		q.remove(w, i)
+	}
+	return i >= 0
+}
+
+// remove removes one of the requests that wait. Who has no other one has no turn.
+func (q *queue) remove(w who, i int) {
+	q.waiting--
+	if q.waits[w.caller]--; q.waits[w.caller] == 0 {
+		delete(q.waits, w.caller)
+	}
+	if q.lines[w] = slices.Delete(q.lines[w], i, i+1); len(q.lines[w]) > 0 {
 		return
 	}
-	delete(q.lines, caller)
-	for i, c := range q.turns {
-		if c == caller {
-			q.turns = append(q.turns[:i:i], q.turns[i+1:]...)
-			return
-		}
+	delete(q.lines, w)
+	if q.turns[w.address] = without(q.turns[w.address], w.caller); len(q.turns[w.address]) > 0 {
+		return
 	}
+	delete(q.turns, w.address)
+	q.addresses = without(q.addresses, w.address)
+}
+
+func without(list []string, s string) []string {
+	i := slices.Index(list, s)
+	return slices.Delete(list, i, i+1)
 }
 
 // leave returns a caller's place, which the first of those gets who can have it.
@@ -144,23 +162,27 @@ func (q *queue) leave(caller string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.giveBack(caller)
-	for i, next := range q.turns {
-		if q.canHave(next, q.lines[next][0].address) {
-			q.admit(i, next)
-			return
+	for _, address := range q.addresses {
+		for _, next := range q.turns[address] {
+			if w := (who{address, next}); q.canHave(w) {
+				q.admit(w)
+				return
+			}
 		}
 	}
 }
 
-// admit gives a place to the first request of a caller, whose next turn comes after all others'.
-func (q *queue) admit(turn int, caller string) {
-	line := q.lines[caller]
-	q.take(caller, line[0].address)
-	q.waiting--
-	close(line[0].ready)
-	q.setLine(caller, line[1:])
-	if len(line) > 1 {
-		q.turns = append(slices.Delete(q.turns, turn, turn+1), caller)
+// admit gives a place to the first request of a caller. The next turn of the caller, and of the
+// address, comes after all others'.
+func (q *queue) admit(w who) {
+	q.take(w)
+	close(q.lines[w][0].ready)
+	q.remove(w, 0)
+	if len(q.lines[w]) > 0 {
+		q.turns[w.address] = append(without(q.turns[w.address], w.caller), w.caller)
+	}
+	if len(q.turns[w.address]) > 0 {
+		q.addresses = append(without(q.addresses, w.address), w.address)
 	}
 }
 

@@ -309,7 +309,7 @@ func (s *Server) run(ctx context.Context, r *request, work *worker.Request) (*an
 			own := s.budget.of(r.caller)
 			work.Output, work.Space = a.spool, worker.Space{Take: own.take, Give: own.give}
 			if work.Caller == "" {
-				work.Caller, work.Remote = r.caller, s.remote(r.caller)
+				work.Caller, work.Address, work.Remote = r.caller, r.address, s.remote(r.caller)
 			}
 			began := time.Now()
 			o, err := s.pool.Do(ctx, work)

@@ -31,6 +31,13 @@ func hoardMain(step string) {
 	case "wait":
 		time.Sleep(20 * time.Second)
 		os.Exit(0)
+	case "family":
+		_ = exec.Command("/proc/self/exe", hoarder, "wait").Start() //nolint:noctx // until it is ended
+		apart := exec.Command("/proc/self/exe", hoarder, "wait")    //nolint:noctx // likewise
+		apart.SysProcAttr = ownSession()
+		_ = apart.Start()
+		time.Sleep(20 * time.Second)
+		os.Exit(0)
 	case "first":
 		_ = exec.Command("/proc/self/exe", hoarder, "second").Start() //nolint:noctx // it outlives this one
 		os.Exit(0)

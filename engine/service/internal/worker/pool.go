@@ -74,6 +74,7 @@ type Pool struct {
 	slots  chan struct{} // one for each worker
 	groups *groups       // nil: there are none
 	lacks  error         // why there are none
+	keeps  atomic.Bool   // the priorities of workers: one that was lowered could not be raised
 	time   atomic.Int64  // of a request at most, in nanoseconds
 	answer atomic.Int64  // bytes of an answer at most
 
@@ -131,6 +132,8 @@ type Request struct {
 	Output Output
 	Asker  Asker  // answers the job's questions; nil: it may ask none
 	Caller string // whose request it is: no other one's is done by the same worker
+	// Address is where the caller is. Idle workers of the address that has the most end first.
+	Address string
 	// Remote is asked for files, instead of that of the pool; nil: that is.
 	Remote object.Remote
 	Space  Space // for what the input unpacks to
@@ -146,7 +149,7 @@ func (p *Pool) Do(ctx context.Context, r *Request) (job.Outcome, error) {
 		return job.Outcome{}, &Failure{Canceled, ctx.Err().Error()}
 	}
 	for try := 1; ; try++ {
-		w, err := p.take(ctx, r.Caller)
+		w, err := p.take(ctx, r)
 		if err != nil {
 			return job.Outcome{}, err
 		}
@@ -184,17 +187,17 @@ func isEnded(w *process) bool {
 }
 
 // take takes a worker that is idle and has done requests of the caller alone, or starts one.
-func (p *Pool) take(ctx context.Context, caller string) (*process, error) {
+func (p *Pool) take(ctx context.Context, r *Request) (*process, error) {
 	request := ""
 	if p.RequestOf != nil {
 		request = p.RequestOf(ctx)
 	}
-	w, err := p.takeIdle(caller)
+	w, err := p.takeIdle(r.Caller)
 	if err != nil {
 		return nil, err
 	}
 	if w != nil {
-		w.request = request
+		w.request, w.address = request, r.Address
 		return w, nil
 	}
 	w, missing, err := p.start()
@@ -204,7 +207,7 @@ func (p *Pool) take(ctx context.Context, caller string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.request, w.caller = request, caller
+	w.request, w.caller, w.address = request, r.Caller, r.Address
 	if p.Watch != nil {
 		p.Watch(Event{Kind: Started, Process: w.command.Process.Pid, Request: request, Missing: missing})
 	}
@@ -250,6 +253,11 @@ func (p *Pool) release(w *process) {
 		p.tell(w, Replaced, fmt.Sprintf("it has %d MiB after a request, expected at most %d MiB", w.memory>>20, p.Recycle>>20))
 		return
 	}
+	if err := p.raise(w); err != nil {
+		w.kill()
+		p.tell(w, Replaced, fmt.Sprintf("its priority cannot be raised again: %v", err))
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -266,21 +274,31 @@ func (p *Pool) release(w *process) {
 // callers who ask in turns find theirs warm.
 const idlePerPlace = 8
 
-// trim ends the idle workers that were used longest ago, until the others are few and small enough. The caller holds mu.
+// trim ends idle workers, until the others are few and small enough. The caller holds mu.
 func (p *Pool) trim() {
-	most := p.Recycle * uint64(p.Count) //nolint:gosec // positive
-	keep, used := len(p.idle), uint64(0)
-	for keep > 0 && len(p.idle)-keep < idlePerPlace*p.Count {
-		if used += p.idle[keep-1].memory; used > most {
-			break
-		}
-		keep--
+	used := uint64(0)
+	for _, w := range p.idle {
+		used += w.memory
 	}
-	for _, w := range p.idle[:keep] {
+	for len(p.idle) > idlePerPlace*p.Count || used > p.Recycle*uint64(p.Count) { //nolint:gosec // positive
+		n := dispensable(p.idle)
+		w := p.idle[n]
+		used -= w.memory
 		w.kill()
-		p.tell(w, Replaced, "others are idle, too, and were used later")
+		p.tell(w, Replaced, "others are idle, too, and were used later, or have fewer beside them of their address")
+		p.idle = slices.Delete(p.idle, n, n+1)
 	}
-	p.idle = slices.Delete(p.idle, 0, keep)
+}
+
+// dispensable returns the index of the idle worker that was used longest ago, of the address that
+// has the most: many callers of one address do not end the worker of a caller elsewhere.
+func dispensable(idle []*process) int {
+	of, most := map[string]int{}, 0
+	for _, w := range idle {
+		of[w.address]++
+		most = max(most, of[w.address])
+	}
+	return slices.IndexFunc(idle, func(w *process) bool { return of[w.address] == most })
 }
 
 // cancelGrace is the time for a worker to end a canceled request, before the worker is
@@ -294,7 +312,7 @@ func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Fa
 		return job.Outcome{}, f
 	}
 	work := p.newWork(w)
-	defer work.limit.Stop()
+	defer work.end()
 	for f == nil {
 		select {
 		case d := <-w.done:
@@ -308,6 +326,9 @@ func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Fa
 			f = &Failure{Canceled, context.Cause(ctx).Error()}
 		case <-work.limit.C:
 			f = work.over()
+		case <-work.slow.C:
+			work.slow.Reset(slowAfter)
+			p.lower(w, work)
 		}
 	}
 	p.stop(w, number, f.Detail)
@@ -323,16 +344,27 @@ type work struct {
 	began   time.Time
 	waited  time.Duration // by the process, in earlier runs
 	limit   *time.Timer   // the earliest end of the time
+	slow    *time.Timer   // when the priority may become low
 }
 
 func (p *Pool) newWork(w *process) *work {
 	most := time.Duration(p.time.Load())
-	return &work{w, most, time.Now(), w.waits.total(), time.NewTimer(most)}
+	return &work{w, most, time.Now(), w.waits.total(), time.NewTimer(most), time.NewTimer(slowAfter)}
+}
+
+func (w *work) end() {
+	w.limit.Stop()
+	w.slow.Stop()
+}
+
+// took returns the time that the process has worked.
+func (w *work) took() time.Duration {
+	return time.Since(w.began) - w.process.waits.total() + w.waited
 }
 
 // over returns the failure of work that took too long; nil: there is time left.
 func (w *work) over() *Failure {
-	left := w.most - time.Since(w.began) + w.process.waits.total() - w.waited
+	left := w.most - w.took()
 	if left <= 0 {
 		return &Failure{TimedOut, fmt.Sprintf("it took longer than %v", w.most)}
 	}

@@ -74,6 +74,8 @@ type process struct {
 	fetches atomic.Int64                  // of the run
 	files   atomic.Pointer[runFiles]      // that the run unpacks into; nil: there is no run
 	caller  string                        // whose requests it has done; "": it has done none
+	address string                        // of the last request
+	isLow   bool                          // its priority
 	read    []string                      // folders whose files it may open
 	memory  uint64                        // bytes that it had after its last request
 	isIdle  atomic.Bool

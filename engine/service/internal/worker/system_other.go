@@ -34,3 +34,5 @@ func (*groups) start(int, uint64) (*group, error) { return nil, nil }
 func (*group) isOver() bool                       { return false }
 func (*group) remove()                            {}
 func ignoreLargeFiles()                           {}
+func lowerPriority(int) error                     { return errors.ErrUnsupported }
+func raisePriority(int) error                     { return errors.ErrUnsupported }
