@@ -39,6 +39,7 @@ type callerConn struct {
 	all     *connections
 	address string
 	place   *list.Element // among those that wait for a request; nil: it has one
+	isGone  bool          // it is closed, and never waits again
 	closed  sync.Once
 }
 
@@ -46,7 +47,7 @@ type callerConn struct {
 func (c *callerConn) Close() error {
 	err := c.Conn.Close()
 	c.closed.Do(func() {
-		c.all.busy(c)
+		c.all.gone(c)
 		c.all.budget.of(c.address).give(1)
 	})
 	return err
@@ -109,11 +110,12 @@ func (l *connections) longest(address string) *callerConn {
 	return found.Front().Value.(*callerConn) //nolint:forcetypeassert // it has no others
 }
 
-// wait records that a connection waits for a request.
+// wait records that a connection waits for a request. One that was given up as its request came
+// answers that, and says then that it waits again.
 func (l *connections) wait(c *callerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.place != nil {
+	if c.place != nil || c.isGone {
 		return
 	}
 	if l.waiting[c.address] == nil {
@@ -126,6 +128,19 @@ func (l *connections) wait(c *callerConn) {
 func (l *connections) busy(c *callerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leave(c)
+}
+
+// gone records that a connection is closed.
+func (l *connections) gone(c *callerConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leave(c)
+	c.isGone = true
+}
+
+// leave takes a connection out of those that wait.
+func (l *connections) leave(c *callerConn) {
 	if c.place == nil {
 		return
 	}
