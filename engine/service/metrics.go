@@ -97,8 +97,8 @@ func newMetrics(s *Server) *metrics {
 		}, []string{"outcome"})
 		m.registry.MustRegister(m.passing)
 	}
-	m.downloads("debuginfod", s.Remote)
-	m.downloads("symbols", s.Symbols)
+	m.downloads("debuginfod", s.upstream.debuginfod)
+	m.downloads("symbols", s.upstream.symbols)
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "unwindd", Name: "request_duration_seconds", Help: "How long requests took, from their first byte to the last one of the answer.", Buckets: durations,
 	}, []string{"kind"})
