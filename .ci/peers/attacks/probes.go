@@ -46,11 +46,21 @@ func probed(list func(*attacker) []probe) func(context.Context, *attacker) error
 	}
 }
 
+// hasEnded reports whether a context has ended, which is no error here.
+func hasEnded(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // probe sends a request, again where the server is busy or does not answer in time.
 func (a *attacker) probe(ctx context.Context, p *probe) error {
 	for try := time.Second; ; try *= 2 {
 		statuses, bodies := a.answers(ctx, p, try)
-		first, isOver := 0, ctx.Err() != nil
+		first, isOver := 0, hasEnded(ctx)
 		if len(statuses) > 0 {
 			first = statuses[0]
 		}
