@@ -95,6 +95,55 @@ func TestAddressesHaveTurns(t *testing.T) {
 	})
 }
 
+// TestWhoHasManyWaitingGivesWay has callers of one address wait in all places, before two others come.
+func TestWhoHasManyWaitingGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 4, 3)
+		enter := func(caller, address string) (*error, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), requestKey, &request{caller: caller, address: address}))
+			is := new(error)
+			*is = errWaits
+			go func() { *is = q.enter(ctx, caller) }()
+			synctest.Wait()
+			return is, cancel
+		}
+		enter("a", "here")
+		var waiting []*error
+		var cancels []context.CancelFunc
+		for _, caller := range []string{"b", "a", "a", "a", "e", "f"} { // e and f have no room
+			is, cancel := enter(caller, "here")
+			waiting, cancels = append(waiting, is), append(cancels, cancel)
+		}
+		first, _ := enter("c", "there")
+		second, _ := enter("d", "elsewhere")
+		third, _ := enter("c", "there") // as many as here
+		var got []error
+		for _, is := range append(waiting, first, second, third) {
+			got = append(got, *is)
+		}
+		if want := []error{errWaits, errWaits, errBusy, errBusy, errBusy, errBusy, errWaits, errWaits, errBusy}; !slices.Equal(got, want) {
+			t.Errorf("%v, expected %v", got, want)
+		}
+		for _, cancel := range cancels {
+			cancel()
+		}
+		q.leave("a") // c has its place
+		synctest.Wait()
+		if *first != nil || q.length() != 1 || q.free != 0 {
+			t.Errorf("%v, %d wait, %d free", *first, q.length(), q.free)
+		}
+		q.leave("c")
+		synctest.Wait()
+		q.leave("d")
+		if *second != nil || q.free != 1 || len(q.has)+len(q.from)+len(q.addresses)+len(q.turns)+len(q.lines)+len(q.waits) != 0 {
+			t.Errorf("%v, %d free, %v, %v", *second, q.free, q.has, q.lines)
+		}
+	})
+}
+
+// errWaits is the error of a request that waits.
+var errWaits = errors.New("it waits")
+
 // TestWhoWaitsMayGo takes requests out of the queue, from each place in it.
 func TestWhoWaitsMayGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -110,10 +159,8 @@ func TestWhoWaitsMayGo(t *testing.T) {
 			go func() { results <- q.enter(ctx, caller) }()
 			synctest.Wait()
 		}
-		for _, caller := range []string{"a", "d"} {
-			if err := q.enter(t.Context(), caller); !errors.Is(err, errBusy) {
-				t.Errorf("%s: %v, expected that it is busy", caller, err)
-			}
+		if err := q.enter(t.Context(), "a"); !errors.Is(err, errBusy) {
+			t.Errorf("%v, expected that it is busy", err)
 		}
 		for _, i := range []int{1, 3, 0, 4, 2} {
 			cancels[i]()

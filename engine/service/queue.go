@@ -13,7 +13,8 @@ import (
 // gets one before any gets a second, however many callers it has, and so does each of its callers,
 // however many requests one of them has. A spare place is for who has none, and the last one for an
 // address that has none: one caller with long requests does not keep all others waiting, and neither
-// do many callers of one address.
+// do many callers of one address. Where too many wait, a request of the address that has the most
+// gives way to one of an address that has fewer.
 type queue struct {
 	spare      int // places
 	maxWaiting int // in all
@@ -35,7 +36,8 @@ type who struct{ address, caller string }
 
 // spot is a waiting request.
 type spot struct {
-	ready chan struct{} // closed when it has a place
+	ready chan struct{} // closed when it has a place, or none any more
+	err   error         // why it has none
 }
 
 // errBusy is the error of a full queue: the caller should come again later.
@@ -92,23 +94,55 @@ func (q *queue) enter(ctx context.Context, caller string) error {
 		q.mu.Unlock()
 		return nil
 	}
-	if q.waiting >= q.maxWaiting || q.waits[caller] >= q.maxPerCall {
+	if q.waits[caller] >= q.maxPerCall || q.waiting >= q.maxWaiting && !q.makeRoom(w.address) {
 		q.mu.Unlock()
 		return errBusy
 	}
-	s := &spot{make(chan struct{})}
+	s := &spot{ready: make(chan struct{})}
 	q.line(w, s)
 	q.mu.Unlock()
 	select {
 	case <-s.ready:
-		return nil
+		return s.err
 	case <-ctx.Done():
 	}
-	if q.withdraw(w, s) {
-		return context.Cause(ctx)
+	if !q.withdraw(w, s) && s.err == nil {
+		q.leave(caller) // it was given a place meanwhile
 	}
-	q.leave(caller) // it was given a place meanwhile
 	return context.Cause(ctx)
+}
+
+// makeRoom refuses the last request of the caller who has the most of them, of the address that has
+// the most. ok is false where the new one's address has as many, or would have more then.
+func (q *queue) makeRoom(address string) (ok bool) {
+	most, number := who{}, 0
+	for _, a := range q.addresses {
+		if n := q.waitingAt(a); n > number {
+			most.address, number = a, n
+		}
+	}
+	if number < q.waitingAt(address)+2 {
+		return false
+	}
+	for _, c := range q.turns[most.address] {
+		if len(q.lines[who{most.address, c}]) > len(q.lines[most]) {
+			most.caller = c
+		}
+	}
+	last := len(q.lines[most]) - 1
+	s := q.lines[most][last]
+	q.remove(most, last)
+	s.err = errBusy
+	close(s.ready)
+	return true
+}
+
+// waitingAt returns how many requests of an address wait.
+func (q *queue) waitingAt(address string) (n int) {
+	for _, caller := range q.turns[address] {
+		n += len(q.lines[who{address, caller}])
+	}
+	return n
 }
 
 // line has a request wait. Who had none has a turn after all others.

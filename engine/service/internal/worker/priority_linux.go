@@ -48,7 +48,7 @@ func ownPriority() (nice int, err error) {
 }
 
 // setPriority sets the priorities of a worker's processes and of their sessions. Where the kernel
-// divides the processors among sessions, the priority of a process counts within its session alone.
+// divides the processors among sessions, a process's counts within its session alone.
 func setPriority(worker, process, session int) error {
 	raisable := mayRaise()
 	text := []byte(strconv.Itoa(session))
