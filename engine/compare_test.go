@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -298,6 +299,12 @@ func TestMomentsOfALivingProcessAreOneTarget(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	e := enginetest.Engine(t, engine.Options{})
 	pid := strconv.Itoa(cmd.Process.Pid)
+	for range 1000 { // it begins by finding its libraries; not every kernel tells where it waits
+		if at, _ := os.ReadFile("/proc/" + pid + "/wchan"); strings.Contains(string(at), "nanosleep") {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	if probe, err := e.OpenProcess(cmd.Process.Pid); err != nil {
 		t.Skipf("processes cannot be traced here: %v", err)
 	} else if err := probe.Close(); err != nil {

@@ -147,13 +147,13 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 	long(t)
 	for path, others := range map[string]map[string]string{
 		"engine/report": {
-			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
+			"printer.go": "the printer", "json.go": "JSON", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",
 			"folded.go": "names that were escaped once, each of which is in many lines", "pprofwrite.go": "bytes", "httpguard.go": "pages",
 			"profilepages.go": "pages", "profilediffwrite.go": "names that were escaped once, and bytes", "firefoxcolumns.go": "JSON", "otlpmessage.go": "bytes", "markdown.go": "what the printer wrote, which TestMarkdownIsInert looks at",
 			"comparisonmarkdown.go": "what the printer wrote, which TestMarkdownOfComparisonsIsInert looks at", "comparisonstacks.go": "bytes",
 		},
 		"engine/symbolize": {
-			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise",
+			"writer.go": "answers, which TestAnswersAreEscaped looks at", "batch.go": "likewise", "profile.go": "bytes", "profilefiles.go": "bytes, to a hash",
 		},
 		"cmd/unwindd": {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",
@@ -168,7 +168,8 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"liveview.go":     "lines that the printer wrote, at the bottom of the terminal, and whether standard error is one",
 			"sections.go":     "what the printer wrote", "submitinput.go": "bytes, to a file",
 			"collect.go": "whether standard output is a terminal", "compare.go": "likewise", "submit.go": "a snapshot's bytes, to a file",
-			"plugin.go": "an empty line", "pluginpin.go": "a configuration file",
+			"profileserver.go": "bytes, reports of a server, which TestHostileServers looks at, and whether they go to terminals",
+			"plugin.go":        "an empty line", "pluginpin.go": "a configuration file",
 		},
 	} {
 		c := checkPackage(t, path)

@@ -5,6 +5,7 @@ package symbolize
 import (
 	"bytes"
 	"compress/gzip"
+	"debug/elf"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -557,7 +558,7 @@ func TestKernelsAreFoundInTheProgramsOfTheProfile(t *testing.T) {
 		id, ok := cubin.CubinID()
 		symbols, _ := cubin.Symbols()
 		for _, s := range symbols {
-			if !ok || s.Size == 0 || !strings.HasPrefix(s.Name, "_Z") {
+			if !ok || s.Type != elf.STT_FUNC {
 				continue
 			}
 			m := newMade()

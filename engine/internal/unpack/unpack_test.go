@@ -506,7 +506,7 @@ func TestARefusalIsNoPartOfATarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := &refusing{narrow: narrow{temporary: temporary{File: f}}}
+	sink := &refusing{narrow: narrow{temporary: temporary{File: f}, free: 1 << 40}}
 	o := Options{Create: func() (Sink, error) { return sink, nil }}
 	if in, err := Open(path, o); !errors.Is(err, ErrRefused) || sink.dropped != 1 {
 		t.Errorf("%v, %v; given up %d times, expected once", in, err, sink.dropped)
