@@ -196,28 +196,39 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseco
 // AMDGPU.
 const pluginsOfAll = 2
 
-// wake has workers work until so many are there, each with its plugins: what there is at the
-// end of something is compared with that.
+// networks are how callers reach the server. Whoever comes by each is a caller of his own, without tokens.
+var networks = []string{"unix", "tcp"}
+
+// wake has workers work until each caller has so many, with their plugins, which stay for his next requests:
+// what there is at the end of something is compared with that.
 func wake(s *daemon.Server, inputs []*input, workers int) error {
+	all := len(networks) * workers
 	for range 50 {
-		var wait sync.WaitGroup
-		errs := make([]error, 4*workers)
-		for i := range errs {
-			wait.Go(func() {
-				c := s.Client("unix")
-				defer c.CloseIdleConnections()
-				for k := range inputs {
-					errs[i] = errors.Join(errs[i], ask(s, c, inputs[(i+k)%len(inputs)]).err)
-				}
-			})
+		for _, network := range networks {
+			if err := atOnce(s, inputs, network, 4*workers); err != nil {
+				return err
+			}
 		}
-		wait.Wait()
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
-		if w, p := s.Workers(); len(w) == workers && len(p) == workers*pluginsOfAll {
+		if w, p := s.Workers(); len(w) == all && len(p) == all*pluginsOfAll {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d workers with their plugins have not started", workers)
+	return fmt.Errorf("%d workers with their plugins have not started", all)
+}
+
+// atOnce asks about all inputs, so many times at once.
+func atOnce(s *daemon.Server, inputs []*input, network string, times int) error {
+	var wait sync.WaitGroup
+	errs := make([]error, times)
+	for i := range errs {
+		wait.Go(func() {
+			c := s.Client(network)
+			defer c.CloseIdleConnections()
+			for k := range inputs {
+				errs[i] = errors.Join(errs[i], ask(s, c, inputs[(i+k)%len(inputs)]).err)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }

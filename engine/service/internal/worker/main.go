@@ -200,6 +200,7 @@ func (w *worker) begin(r *run, input, output *os.File) {
 		d := done{Number: r.Number}
 		d.Outcome, d.Failure = w.run(ctx, r, input, output)
 		closeAll([]*os.File{input, output})
+		w.handed.endRun()
 		w.mu.Lock()
 		w.running = 0
 		w.mu.Unlock()
@@ -275,7 +276,7 @@ func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
 		return nil, "", errors.New(a.Failure)
 	}
 	out := &pb.Answer{}
-	return out, w.handed.path(a.Path, a.file), proto.Unmarshal(a.Proto, out)
+	return out, w.handed.pathOfRun(a.Path, a.file), proto.Unmarshal(a.Proto, out)
 }
 
 // remote asks the server for files: a worker has no network.
@@ -301,6 +302,7 @@ type handed struct {
 	mu    sync.Mutex
 	files map[string]*os.File // by the server's path
 	order []string            // of the paths, the oldest first
+	ofRun []string            // the paths that are handed to the current run alone
 }
 
 // maxHanded bounds the open files of handed. Once a file is mapped, it need not be open.
@@ -324,6 +326,33 @@ func (h *handed) path(name string, file *os.File) string {
 		h.add(name, file)
 	}
 	return fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+}
+
+// pathOfRun is path for a file of the target of the current run, which the server removes when that has ended.
+func (h *handed) pathOfRun(name string, file *os.File) string {
+	path := h.path(name, file)
+	if file != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.ofRun = append(h.ofRun, name)
+	}
+	return path
+}
+
+// endRun closes the files of the run that ends.
+func (h *handed) endRun() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range h.ofRun {
+		if f := h.files[name]; f != nil {
+			_ = f.Close()
+			delete(h.files, name)
+		}
+	}
+	if len(h.ofRun) > 0 {
+		h.order = slices.DeleteFunc(h.order, func(name string) bool { return h.files[name] == nil })
+	}
+	h.ofRun = nil
 }
 
 func (h *handed) add(path string, file *os.File) {
