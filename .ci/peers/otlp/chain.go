@@ -94,10 +94,13 @@ func (c *chain) startServer() error {
 		return err
 	}
 	defer log.Close()
+	if err := os.MkdirAll(filepath.Join(c.dir, "run"), 0o700); err != nil {
+		return err
+	}
 	c.process = exec.Command(c.unwindd, "serve", "--listen", "unix:"+filepath.Join(c.dir, "socket"), "--sysroot", "/",
 		"--otlp-listen", c.server, "--otlp-to", "grpc://"+c.last[0], "--state", filepath.Join(c.dir, "state"), "--log-level", "debug")
 	c.process.Stderr = log
-	c.process.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "XDG_RUNTIME_DIR=" + c.dir}
+	c.process.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "XDG_RUNTIME_DIR=" + filepath.Join(c.dir, "run")}
 	c.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.process.StdoutPipe()
 	if err != nil {
