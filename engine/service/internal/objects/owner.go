@@ -53,9 +53,23 @@ func (v View) Find(id []byte, kind string) string {
 	if folder == "" {
 		return ""
 	}
-	for _, path := range putInOrder(folder, kind) {
-		if v.store.isSound(path) {
-			return v.store.use(path)
+	return v.store.firstSound(func() []string { return putInOrder(folder, kind) })
+}
+
+// maxLooks is how often a file is looked for while others take the places of the ones that were found.
+const maxLooks = 100
+
+// firstSound returns the first of the files that list finds whose content is the one that was put; "": there is none.
+func (s *Store) firstSound(list func() []string) string {
+	for range maxLooks {
+		found := list()
+		for _, path := range found {
+			if s.isSound(path) {
+				return s.use(path)
+			}
+		}
+		if len(found) == 0 {
+			break
 		}
 	}
 	return ""
@@ -67,24 +81,30 @@ func (v View) Own(id []byte, kind string) string {
 	if folder == "" || v.owner == "" {
 		return ""
 	}
-	path := latest(filepath.Join(folder, folderOf(v.owner)), kind)
-	if path == "" || !v.store.isSound(path) {
-		return ""
-	}
-	return v.store.use(path)
+	own := filepath.Join(folder, folderOf(v.owner))
+	return v.store.firstSound(func() []string {
+		if path, _ := latest(own, kind); path != "" {
+			return []string{path}
+		}
+		return nil
+	})
 }
 
-// latest returns the path of a file of a kind in the folder of an owner; "": there is none. There are
+// latest returns the path of a file of a kind in the folder of an owner, and when it was put; "": there is none. There are
 // two while one replaces the other.
-func latest(folder, kind string) (path string) {
-	list, _ := filepath.Glob(filepath.Join(folder, kind+".*")) // the pattern is well-formed
-	var put time.Time
-	for _, one := range list {
-		if info, err := os.Lstat(one); err == nil && (path == "" || info.ModTime().After(put)) {
-			path, put = one, info.ModTime()
+func latest(folder, kind string) (path string, put time.Time) {
+	for range maxLooks {
+		list, _ := filepath.Glob(filepath.Join(folder, kind+".*")) // the pattern is well-formed
+		for _, one := range list {
+			if info, err := os.Lstat(one); err == nil && (path == "" || info.ModTime().After(put)) {
+				path, put = one, info.ModTime()
+			}
+		}
+		if path != "" || len(list) == 0 {
+			break
 		}
 	}
-	return path
+	return path, put
 }
 
 // Fetch implements object.Remote.
@@ -106,7 +126,7 @@ func (v View) Differs() (bool, error) {
 	}
 	for _, own := range folders {
 		for _, kind := range []string{Executable, DebugInfo} {
-			path := latest(own, kind)
+			path, _ := latest(own, kind)
 			if list := putInOrder(filepath.Dir(own), kind); path != "" && len(list) > 0 && sumOf(list[0]) != sumOf(path) {
 				return true, nil
 			}
@@ -156,17 +176,15 @@ func putInOrder(folder, kind string) (paths []string) {
 		put  time.Time
 	}
 	var list []file
-	add := func(path string) {
-		if info, err := os.Lstat(path); err == nil {
-			list = append(list, file{path, info.ModTime()})
-		}
+	old := filepath.Join(folder, kind) // of an older version
+	if info, err := os.Lstat(old); err == nil {
+		list = append(list, file{old, info.ModTime()})
 	}
-	add(filepath.Join(folder, kind)) // of an older version
-	owners, _ := os.ReadDir(folder)  // it may be absent
+	owners, _ := os.ReadDir(folder) // it may be absent
 	for _, d := range owners {
 		if d.IsDir() {
-			if path := latest(filepath.Join(folder, d.Name()), kind); path != "" {
-				add(path)
+			if path, put := latest(filepath.Join(folder, d.Name()), kind); path != "" {
+				list = append(list, file{path, put})
 			}
 		}
 	}
