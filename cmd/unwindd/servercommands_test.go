@@ -69,8 +69,8 @@ func exampleTarget(words []string) []string {
 	return append([]string{filepath.Join("../../examples", words[0])}, words[1:]...)
 }
 
-// TestServerMakesTheSameSnapshots has a server make a snapshot of every example: the file and what is said
-// of it are what the command makes here.
+// TestServerMakesTheSameSnapshots has a server make a snapshot of every example: the file, and the summary
+// that is printed, are equal to the ones that the command makes without a server.
 func TestServerMakesTheSameSnapshots(t *testing.T) {
 	s := serve(t)
 	for _, words := range exampleTargets {

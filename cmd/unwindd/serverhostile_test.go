@@ -58,6 +58,24 @@ func said(data string) *pb.WalkResponse {
 
 var reportEnd = &pb.WalkResponse{Part: &pb.WalkResponse_End{End: &pb.ReportEnd{}}}
 
+// asking is a server that asks questions, one after the other, passes the answers on, and ends.
+func asking(questions []*pb.Question, answers chan<- *pb.Answer) func(grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
+	return func(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
+		for i, q := range questions {
+			q.Number = uint64(i) + 1
+			if err := st.Send(&pb.WalkResponse{Part: &pb.WalkResponse_Question{Question: q}}); err != nil {
+				return err
+			}
+			m, err := st.Recv()
+			if err != nil {
+				return err
+			}
+			answers <- m.GetAnswer()
+		}
+		return st.Send(reportEnd)
+	}
+}
+
 // TestHostileServers has servers write what a terminal would obey, end early, write lines without
 // end, and fail in words of their own: the command prints plain text, and says what is wrong.
 func TestHostileServers(t *testing.T) {
@@ -109,20 +127,7 @@ func TestHostileQuestions(t *testing.T) {
 		{},
 	}
 	answers := make(chan *pb.Answer, len(questions))
-	_, stderr, exit := askHostile(t, func(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
-		for i, q := range questions {
-			q.Number = uint64(i) + 1
-			if err := st.Send(&pb.WalkResponse{Part: &pb.WalkResponse_Question{Question: q}}); err != nil {
-				return err
-			}
-			m, err := st.Recv()
-			if err != nil {
-				return err
-			}
-			answers <- m.GetAnswer()
-		}
-		return st.Send(reportEnd)
-	})
+	_, stderr, exit := askHostile(t, asking(questions, answers))
 	close(answers)
 	n := 0
 	for a := range answers {

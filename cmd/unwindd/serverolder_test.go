@@ -108,20 +108,7 @@ func TestHostileQuestionsAboutRecordings(t *testing.T) {
 		{About: &pb.Question_Debug{Debug: &pb.DebugQuestion{Module: 1 << 31}}},
 	}
 	answers := make(chan *pb.Answer, len(questions))
-	w := askServer(t, &hostileServer{walk: func(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
-		for i, q := range questions {
-			q.Number = uint64(i) + 1
-			if err := st.Send(&pb.WalkResponse{Part: &pb.WalkResponse_Question{Question: q}}); err != nil {
-				return err
-			}
-			m, err := st.Recv()
-			if err != nil {
-				return err
-			}
-			answers <- m.GetAnswer()
-		}
-		return st.Send(reportEnd)
-	}}, recordingCommand...)
+	w := askServer(t, &hostileServer{walk: asking(questions, answers)}, recordingCommand...)
 	close(answers)
 	n := 0
 	for a := range answers {

@@ -50,7 +50,7 @@ type sink struct {
 	headers http.Header // of the last request
 }
 
-// sinkAnswer is what a sink says to one request.
+// sinkAnswer is the answer of a sink to one request.
 type sinkAnswer struct {
 	status     int
 	retryAfter string
@@ -403,7 +403,7 @@ func TestNothingIsTakenThatTheCollectorHasNot(t *testing.T) {
 	to.wantTaken(t, request)
 }
 
-// TestACollectorThatIsNotThere has nobody at the address of the collector, with a sender that has little time.
+// TestACollectorThatIsNotThere sends a profile, with little time, to a server at whose collector's address nothing listens.
 func TestACollectorThatIsNotThere(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
 	if err != nil {
@@ -510,7 +510,7 @@ func TestASenderIsToldToComeAgain(t *testing.T) {
 	wantRetryLater(t, err, codes.Unavailable)
 }
 
-// TestHeadersThatArePassedOn has those of a sender that a collector gets, and those that it never gets.
+// TestHeadersThatArePassedOn sends headers, of which the collector gets some and never the others.
 func TestHeadersThatArePassedOn(t *testing.T) {
 	to := newSink(t)
 	s := startRelay(t, testOptions(t), to.url)

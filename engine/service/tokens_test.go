@@ -77,8 +77,8 @@ func TestTokensAreRotatedWhileTheServerServes(t *testing.T) {
 	want(401, 200)
 }
 
-// TestCallersHaveFigures counts requests, bytes and seconds by the names of tokens, and forgets those of
-// names that are gone.
+// TestCallersHaveFigures counts requests, bytes and seconds by the names of tokens. The figures of a name end
+// when no token has it.
 func TestCallersHaveFigures(t *testing.T) {
 	o := testOptions(t)
 	o.Tokens = tokensOf(t, "alice "+oldToken, "bob "+newToken)

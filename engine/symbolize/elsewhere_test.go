@@ -36,7 +36,8 @@ func there(t testing.TB, style Style) Elsewhere {
 	}
 }
 
-// TestAnswersOfAnotherMachineAreWrittenHere compares them with those of this machine, and refuses what is none.
+// TestAnswersOfAnotherMachineAreWrittenHere writes the answers of another machine as answers of this
+// machine are written, and refuses malformed ones.
 func TestAnswersOfAnotherMachineAreWrittenHere(t *testing.T) {
 	questions := []string{"0x401100", "DATA 0x404060", "FRAME 0x401911", "content_length", "no_such_name", "", "0x1"}
 	for _, style := range []Style{StyleLLVM, StyleLLVMGNU, StyleJSON, StyleAddr2line} {

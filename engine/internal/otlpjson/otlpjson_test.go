@@ -24,11 +24,11 @@ type filler struct {
 	renamed []string // bytes in base64, each with the same ones in hexadecimal
 }
 
-func (f *filler) fill(m protoreflect.Message, depth int, of protoreflect.Name) {
+func (f *filler) fill(m protoreflect.Message, depth int, kind protoreflect.Name) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		d := fields.Get(i)
-		if d.ContainingOneof() != nil && d.Name() != of {
+		if d.ContainingOneof() != nil && d.Name() != kind {
 			continue // a value is of one kind
 		}
 		if d.IsList() {

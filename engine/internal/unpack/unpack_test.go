@@ -499,7 +499,7 @@ func TestASinkHasTheBoundsOfTheDisk(t *testing.T) {
 	}
 }
 
-// TestARefusalIsNoPartOfATarget: bytes that nobody takes are not the end of a file.
+// TestARefusalIsNoPartOfATarget: where the server refuses bytes, opening fails, and what came before is not taken for the whole file.
 func TestARefusalIsNoPartOfATarget(t *testing.T) {
 	path := write(t, pack(t, bytes.Repeat([]byte("x"), 1<<20), "gzip", "-c"))
 	f, err := Nameless(t.TempDir())

@@ -663,7 +663,7 @@ func (x *WalkOptions) GetProfile() *RecordedOptions {
 	return nil
 }
 
-// RecordedOptions are what is written of a recording.
+// RecordedOptions select the report of a recording.
 type RecordedOptions struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Profile        *ProfileOptions        `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
@@ -1261,8 +1261,8 @@ type FileQuestion struct {
 	Suffix  string                 `protobuf:"bytes,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
 	BuildId []byte                 `protobuf:"bytes,4,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // of the file; empty: it has none, or it is not known
 	Size    uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the file in bytes, as it was said before; 0: it was not
-	// Of a code object, only what says what it is and exports: all that the walk needs of modules
-	// in which no PC lies. The caller sends all of a file of which that is much.
+	// The caller sends an outline of a code object: its headers, notes and exported symbols, which is all that
+	// the walk needs of a module in which no PC lies. Where an outline would be large he sends the whole file.
 	Outline       bool          `protobuf:"varint,6,opt,name=outline,proto3" json:"outline,omitempty"`
 	Extents       []*FileExtent `protobuf:"bytes,7,rep,name=extents,proto3" json:"extents,omitempty"` // these alone
 	unknownFields protoimpl.UnknownFields
