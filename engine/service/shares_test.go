@@ -599,6 +599,16 @@ func TestOneCallerLeavesPlaces(t *testing.T) {
 	}
 }
 
+// waitingOf returns how many connections of an address wait for a request.
+func (l *connections) waitingOf(address string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line := l.waiting[address]; line != nil {
+		return int64(line.Len())
+	}
+	return 0
+}
+
 // TestIdleConnectionsGiveWay has connections without a request closed when others come, those that
 // wait for the longest time first, and one with a request kept.
 func TestIdleConnectionsGiveWay(t *testing.T) {
@@ -623,6 +633,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Fatalf("connection %d: %v", i, err)
 			}
 			_ = answer.Body.Close()
+			// An answer arrives before its connection counts as waiting.
+			until(t, "all connections but one wait", func() bool { return s.connections.waitingOf("127.0.0.1") == s.connections.budget.inUse()-1 })
 		}
 		idle = append(idle, c)
 	}
