@@ -69,18 +69,22 @@ var floors = []string{
 	"internal/fixture/power", // architectures that tests use, and the part that they share
 	"internal/fixture/s390x",
 	"internal/fixture",
-	"plugins/visa/stream",            // what compilers write, for the plugin and for dump
-	"plugins/amdgpu/isa",             // what code does, for the plugin
-	"plugins/amdgpu/rocm",            // what cores hold, for the plugin
-	"plugins/nvidia/cudacore",        // likewise
-	"engine/internal/source",         // the text of source files
-	"engine/internal/typelayout",     // where types have their members
-	"engine/internal/symbolstore",    // symbol files of other machines
-	"engine/internal/symbol/resolve", // joins its neighbours below into one source
+	"plugins/visa/stream",             // what compilers write, for the plugin and for dump
+	"plugins/amdgpu/isa",              // what code does, for the plugin
+	"plugins/amdgpu/rocm",             // what cores hold, for the plugin
+	"plugins/nvidia/cudacore",         // likewise
+	"engine/internal/source",          // the text of source files
+	"engine/internal/typelayout",      // where types have their members
+	"engine/internal/symbolstore",     // symbol files of other machines
+	"engine/internal/symbol/resolve",  // joins its neighbours below into one source
+	"engine/internal/symbol/pdbtypes", // variables of PDB files in the terms of DWARF
+	"engine/internal/symbol/pdb",
+	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
-	"engine/internal/symbol/dname",   // how names of D read
-	"engine/internal/target/process", // copies a process as its neighbour below reads cores
-	"engine/internal/target",         // formats of state
+	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
+	"engine/internal/symbol/dname",    // how names of D read
+	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
+	"engine/internal/target",          // formats of state
 	"engine/target",
 	"engine/internal/filekind",         // which command reads a file
 	"engine/internal/unpack",           // what its files come packed in
@@ -93,10 +97,12 @@ var floors = []string{
 	"engine/trace",                     // what walks and profiles yield
 	"internal/damage/managed",          // what tests of runtimes need
 	"sdk",
-	"engine/internal/debuginfod", // files of other machines
-	"engine/internal/download",   // how they come from servers
-	"engine/internal/otlpexport", // sends profiles to collectors
-	"engine/internal/otlpjson",   // reads their JSON
+	"engine/internal/debuginfod",      // files of other machines
+	"engine/internal/download",        // how they come from servers
+	"engine/internal/otlpexport",      // sends profiles to collectors
+	"engine/internal/otlpjson",        // reads their JSON
+	"engine/internal/symbol/codeview", // types of PDB files
+	"engine/internal/symbol/msf",      // containers of PDB files
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
 	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects

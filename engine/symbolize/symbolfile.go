@@ -116,19 +116,19 @@ func (x *symbolSource) covers(address uint64) (covered bool, end uint64) {
 }
 
 // linesOf are the lines of a symbol's code up to where a function begins.
-func (x *symbolSource) linesOf(s *symbol.Symbol) []dwarf.CodeLine {
+func (x *symbolSource) linesOf(s *symbol.Symbol) []symbol.CodeLine {
 	if x.code == nil || s.Start >= s.End {
 		return nil
 	}
 	_, end := x.covers(s.Start)
-	return x.code.Lines(nil, dwarf.CodeRange{Start: s.Start, End: min(s.End, end)})
+	return x.code.Lines(nil, symbol.CodeRange{Start: s.Start, End: min(s.End, end)})
 }
 
 // functions calls yield with all functions.
 func (x *symbolSource) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
 	isMore := true
 	if x.code != nil {
-		err = x.code.Each(func(fn *dwarf.FunctionCode) bool {
+		err = x.code.Each(func(fn *symbol.FunctionCode) bool {
 			isMore = x.function(fn, yield)
 			return isMore
 		})
@@ -154,7 +154,7 @@ func (x *symbolSource) functions(yield func(*breakpad.SourceFunction) bool) (err
 
 // function calls yield with each range of a function: compilers split functions, and the
 // ranges have names of their own.
-func (x *symbolSource) function(fn *dwarf.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
+func (x *symbolSource) function(fn *symbol.FunctionCode, yield func(*breakpad.SourceFunction) bool) bool {
 	inlines := make([]breakpad.Inline, len(fn.Calls))
 	for i := range fn.Calls {
 		c := &fn.Calls[i]
@@ -181,11 +181,11 @@ func (x *symbolSource) function(fn *dwarf.FunctionCode, yield func(*breakpad.Sou
 	return true
 }
 
-func (x *symbolSource) rangeOf(r dwarf.CodeRange) breakpad.Range {
+func (x *symbolSource) rangeOf(r symbol.CodeRange) breakpad.Range {
 	return breakpad.Range{Start: r.Start - x.base, End: r.End - x.base}
 }
 
-func (x *symbolSource) ranges(list []dwarf.CodeRange) []breakpad.Range {
+func (x *symbolSource) ranges(list []symbol.CodeRange) []breakpad.Range {
 	out := make([]breakpad.Range, len(list))
 	for i, r := range list {
 		out[i] = x.rangeOf(r)
@@ -193,7 +193,7 @@ func (x *symbolSource) ranges(list []dwarf.CodeRange) []breakpad.Range {
 	return out
 }
 
-func (x *symbolSource) lines(dst []breakpad.Line, list []dwarf.CodeLine) []breakpad.Line {
+func (x *symbolSource) lines(dst []breakpad.Line, list []symbol.CodeLine) []breakpad.Line {
 	for i := range list {
 		l := &list[i]
 		dst = append(dst, breakpad.Line{Start: l.Start - x.base, End: l.End - x.base, File: l.File, Line: l.Line})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
@@ -14,7 +15,7 @@ import (
 
 // LineRow is a row of a line table.
 type LineRow struct {
-	dwarf.LineRow
+	symbol.LineRow
 	// Section has the code, in an object whose sections have no addresses: Start and End then
 	// count from its beginning. "" in others.
 	Section string
@@ -39,7 +40,7 @@ func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 		}
 		isOver := false
 		if lines != nil {
-			err = lines.EachLine(func(r *dwarf.LineRow) bool {
+			err = lines.EachLine(func(r *symbol.LineRow) bool {
 				isOver = !yield(newLineRow(laid, names, ptx, r), nil)
 				return !isOver
 			})
@@ -61,7 +62,7 @@ func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 
 // newLineRow makes a row of the listing: with the name of the function that has the code, its
 // assembly, and addresses that count from the section where sections have none.
-func newLineRow(o *object.Object, names *resolve.Resolver, ptx *dwarf.PTX, r *dwarf.LineRow) *LineRow {
+func newLineRow(o *object.Object, names *resolve.Resolver, ptx *dwarf.PTX, r *symbol.LineRow) *LineRow {
 	out := &LineRow{LineRow: *r}
 	// Of several rows and units for an address another may be preferred.
 	frames, _ := names.Frames(nil, r.Start) // the error is always nil

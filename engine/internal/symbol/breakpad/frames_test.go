@@ -69,7 +69,7 @@ func TestBreakpadsOwnExpectations(t *testing.T) {
 		t.Errorf("%+v %v", fn, ok)
 	}
 	const program = "$eip 4 + ^ = $esp $ebp 8 + = $ebp $ebp ^ ="
-	if w, ok := f.Win(0x1000); !ok || w.Type != WinFrameData || w.Program != program || w.Prologue != 1 {
+	if w, ok := f.Win(0x1000); !ok || w.IsFPO || w.Program != program || w.Prologue != 1 {
 		t.Errorf("%+v %v", w, ok)
 	}
 	if _, ok := f.Win(0x1280); ok {

@@ -312,15 +312,15 @@ func (x *indexer) readStack(l fields) bool {
 	case "CFI":
 		return x.readCFI(l)
 	case "WIN":
-		w, ok := parseWin(l)
+		kind, w, ok := parseWin(l)
 		if !ok {
 			return false
 		}
-		switch w.Type {
-		case WinFrameData:
+		switch kind {
+		case winFrameData:
 			x.counts.FrameData++
 			return x.add(&x.win[0], w.Start, w.End)
-		case WinFPO:
+		case winFPO:
 			x.counts.FPO++
 			return x.add(&x.win[1], w.Start, w.End)
 		}

@@ -7,43 +7,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
-
-// FunctionCode is a function that has code, with the frames that Frames gives for its
-// addresses.
-type FunctionCode struct {
-	trace.Symbol // of the function itself: its names and start
-	// Ranges are the code for which Frames names the function, by address and disjoint.
-	Ranges []CodeRange
-	// IsShared is set where another function, of another name, shares some of the code:
-	// linkers fold equal functions, and Frames names one of them.
-	IsShared bool
-	Lines    []CodeLine
-	// Calls are the inlined calls that have code, each after the call around it.
-	Calls []InlinedCall
-}
-
-// CodeRange is code from Start up to, but not including, End: ELF virtual addresses.
-type CodeRange struct{ Start, End uint64 }
-
-// CodeLine is code and its line. File is "" and Line 0 where the line table gives none.
-type CodeLine struct {
-	CodeRange
-	File string
-	Line int
-}
-
-// InlinedCall is a call that was inlined into a function.
-type InlinedCall struct {
-	Function string // as in trace.Symbol
-	// Depth is 0 for a call in the function itself, and one more than the depth of the call
-	// around it for others.
-	Depth    int
-	CallFile string // file of the call; "": unknown
-	CallLine int    // line of the call; 0: unknown
-	Ranges   []CodeRange
-}
 
 // CodeMap has the functions that have code, each with its part of it. It does not change.
 type CodeMap struct {
@@ -256,7 +221,7 @@ func (m *CodeMap) Covers(address uint64) (covers bool, end uint64) {
 // Each calls yield with every function, unit by unit, until it returns false; the argument
 // is reused. Functions that cannot be read become problems. The Reader must have no other
 // user meanwhile: the lines of a unit are dropped after it.
-func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
+func (m *CodeMap) Each(yield func(*symbol.FunctionCode) bool) error {
 	return m.r.protect(func() error {
 		c := coder{r: m.r}
 		for first := 0; first < len(m.pieces); {
@@ -283,7 +248,7 @@ func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
 
 // Lines appends the lines of code without a function, such as assembly, from the unit that
 // has a line for its start.
-func (m *CodeMap) Lines(dst []CodeLine, code CodeRange) []CodeLine {
+func (m *CodeMap) Lines(dst []symbol.CodeLine, code symbol.CodeRange) []symbol.CodeLine {
 	_ = m.r.protect(func() error {
 		return m.r.maps(func(units *unitMap) (isFound bool, err error) {
 			m.r.main.candidates(units, code.Start, maxCandidates, func(u *unit) bool {

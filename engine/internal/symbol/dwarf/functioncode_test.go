@@ -8,11 +8,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // chainAt is what a function says at an address, as Frames writes it.
-func chainAt(fn *FunctionCode, address uint64) []string {
+func chainAt(fn *symbol.FunctionCode, address uint64) []string {
 	var file string
 	var line int
 	for i := range fn.Lines {
@@ -20,10 +21,10 @@ func chainAt(fn *FunctionCode, address uint64) []string {
 			file, line = l.File, l.Line
 		}
 	}
-	var around []*InlinedCall
+	var around []*symbol.InlinedCall
 	for i := range fn.Calls {
 		c := &fn.Calls[i]
-		if c.Depth == len(around) && slices.ContainsFunc(c.Ranges, func(r CodeRange) bool { return r.Start <= address && address < r.End }) {
+		if c.Depth == len(around) && slices.ContainsFunc(c.Ranges, func(r symbol.CodeRange) bool { return r.Start <= address && address < r.End }) {
 			around = append(around, c)
 		}
 	}
@@ -55,7 +56,7 @@ func TestFunctionsSayWhatFramesDoes(t *testing.T) {
 		said := map[uint64]bool{}
 		for range 2 {
 			clear(said)
-			err := m.Each(func(fn *FunctionCode) bool {
+			err := m.Each(func(fn *symbol.FunctionCode) bool {
 				for _, code := range fn.Ranges {
 					for address := code.Start; address < code.End; address++ {
 						want, err := other.Frames(nil, address)
@@ -84,7 +85,7 @@ func TestFunctionsSayWhatFramesDoes(t *testing.T) {
 			if isNamed != said[address] || covers != said[address] {
 				t.Errorf("%s: %#x: %q, in a function: %v, covered: %v", name, address, framesText(frames), said[address], covers)
 			}
-			lines := m.Lines(nil, CodeRange{address, address + 1})
+			lines := m.Lines(nil, symbol.CodeRange{Start: address, End: address + 1})
 			if len(frames) > 0 != (len(lines) > 0) || len(lines) > 0 && (lines[0].File != frames[0].File || lines[0].Line != frames[0].Line) {
 				t.Errorf("%s: %#x: %q, lines %v", name, address, framesText(frames), lines)
 			}
@@ -101,7 +102,7 @@ func TestListingCanEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(most int) (n int) {
-		if err := m.Each(func(*FunctionCode) bool { n++; return n < most }); err != nil {
+		if err := m.Each(func(*symbol.FunctionCode) bool { n++; return n < most }); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
 
 // coder reads functions with their lines and inlined calls, unit by unit.
 type coder struct {
 	r        *Reader
-	function FunctionCode
+	function symbol.FunctionCode
 	unit     *body // the last one that was read
 	holder   *body // the unit that describes its functions: the split unit, if there is one
 	list     []function
@@ -88,7 +90,7 @@ func (c *coder) read(u *unit, pieces []codePiece) (isRead bool, err error) {
 		return false, fmt.Errorf("no function is at %#x", pieces[0].offset)
 	}
 	f, fn := &c.list[i], &c.function
-	*fn = FunctionCode{Ranges: fn.Ranges[:0], Lines: fn.Lines[:0], Calls: fn.Calls[:0]}
+	*fn = symbol.FunctionCode{Ranges: fn.Ranges[:0], Lines: fn.Lines[:0], Calls: fn.Calls[:0]}
 	name, err := c.r.functionName(c.holder, c.holder.offset+uint64(f.offset))
 	if err != nil {
 		return false, err
@@ -104,10 +106,10 @@ func (c *coder) read(u *unit, pieces []codePiece) (isRead bool, err error) {
 	return true, c.calls(f)
 }
 
-func (s span) exported() CodeRange { return CodeRange{s.start, s.end} }
+func (s span) exported() symbol.CodeRange { return symbol.CodeRange{Start: s.start, End: s.end} }
 
 // linesOf appends the lines of some code by the line table of a unit.
-func (r *Reader) linesOf(dst []CodeLine, b *body, code span) []CodeLine {
+func (r *Reader) linesOf(dst []symbol.CodeLine, b *body, code span) []symbol.CodeLine {
 	t, err := b.lineTable()
 	if err != nil {
 		r.failedUnit(b.unit, err)
@@ -124,7 +126,7 @@ func (r *Reader) linesOf(dst []CodeLine, b *body, code span) []CodeLine {
 			dst[n-1].End = part.end
 			return
 		}
-		dst = append(dst, CodeLine{part.exported(), file, line})
+		dst = append(dst, symbol.CodeLine{CodeRange: part.exported(), File: file, Line: line})
 	})
 	return dst
 }
@@ -136,9 +138,9 @@ func (c *coder) calls(f *function) error {
 		return err
 	}
 	c.holder.file.kept.Add(-int64(count)) // they are not kept
-	code := make([][]CodeRange, len(x.list))
+	code := make([][]symbol.CodeRange, len(x.list))
 	for s := range x.where.All() {
-		part := CodeRange{s.Start, s.End}
+		part := symbol.CodeRange{Start: s.Start, End: s.End}
 		for n := s.Index; n >= 0; n = x.list[n].parent {
 			if c.budget--; c.budget < 0 {
 				return c.holder.wrong(c.holder.offset+uint64(f.offset), "the ranges of inlined calls are more than the size of the unit makes believable")
@@ -163,7 +165,7 @@ func (c *coder) calls(f *function) error {
 			return err
 		}
 		name, _ := call.name.names()
-		c.function.Calls = append(c.function.Calls, InlinedCall{
+		c.function.Calls = append(c.function.Calls, symbol.InlinedCall{
 			Function: name, Depth: c.depths[i], CallFile: c.unit.fileName(uint64(call.file)).path, CallLine: int(call.line), Ranges: code[i],
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/internal/ranges"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/dw"
@@ -38,10 +39,10 @@ func askAll(r *Reader, addresses []uint64) {
 		})
 	}
 	if m, err := r.CodeMap(); err == nil {
-		_ = m.Each(func(*FunctionCode) bool { return true })
+		_ = m.Each(func(*symbol.FunctionCode) bool { return true })
 		for _, a := range addresses {
 			m.Covers(a)
-			m.Lines(nil, CodeRange{a, a + 16})
+			m.Lines(nil, symbol.CodeRange{Start: a, End: a + 16})
 		}
 	}
 	for _, a := range addresses {

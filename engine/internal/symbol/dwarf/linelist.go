@@ -6,23 +6,16 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
-
-// LineRow is a row of a line table and the code that it is for.
-type LineRow struct {
-	Start, End uint64 // ELF virtual addresses
-	// Frames are the positions, innermost first: of the row, and of the calls around it that
-	// the line table has. The last is of the function that has the code, and has no name.
-	Frames []trace.Symbol
-}
 
 // EachLine calls yield with the rows of all line tables, of units and without, by address, until it
 // returns false. Rows without code are left out. The row is reused between calls. Tables that
 // cannot be read are left out, and are problems.
-func (r *Reader) EachLine(yield func(*LineRow) bool) error {
+func (r *Reader) EachLine(yield func(*symbol.LineRow) bool) error {
 	return r.protect(func() error {
-		var out LineRow
+		var out symbol.LineRow
 		for _, part := range r.everySequence() {
 			isOver := false
 			p := linePlace{unit: part.unit, table: part.table, sequence: &part.table.sequences[part.index]}
