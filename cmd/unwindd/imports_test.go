@@ -103,6 +103,7 @@ var floors = []string{
 	"engine/internal/otlpjson",        // reads their JSON
 	"engine/internal/symbol/codeview", // types of PDB files
 	"engine/internal/symbol/msf",      // containers of PDB files
+	"engine/internal/symbol/msf/msftest",
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
 	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects
