@@ -169,13 +169,14 @@ func eachPlace(rows, around []piece, yield func(section, callPlace)) {
 				break
 			}
 			p := &around[i]
-			if p.start > at {
+			if p.start > at { // no row has it
 				yield(section{at, p.start}, callPlace{file: noFile})
 				at = p.start
 			}
-			end := min(p.end, r.end)
-			yield(section{at, end}, callPlace{p.file, p.line})
-			at = end
+			if end := min(p.end, r.end); end > at {
+				yield(section{at, end}, callPlace{p.file, p.line})
+				at = end
+			}
 		}
 	}
 }
