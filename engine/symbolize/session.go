@@ -36,6 +36,8 @@ type Session struct {
 	Hex     bool   // numbers are hexadecimal, with 0x or without
 	// AdjustVMA is subtracted from every address.
 	AdjustVMA uint64
+	// IsRelative: addresses of PE files are RVAs, without the image base.
+	IsRelative bool
 	// IR enables answers about files in an intermediate representation. The tools whose
 	// protocol this is do not know them.
 	IR bool
@@ -223,11 +225,19 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 	if f != nil && p.Kind == AnswerCode {
 		f.note(p.Frames)
 	}
+	if f != nil && s.Output.Demangle && f.isWin32() {
+		for i := range p.Frames {
+			p.Frames[i].LinkageName = undecorated(p.Frames[i].LinkageName)
+		}
+	}
 }
 
 // fillAddress answers a question about an address.
 func (s *Session) fillAddress(p *pending, frames []trace.Symbol, address uint64) {
 	f := p.file
+	if base, ok := f.Object.ImageBase(); ok && s.IsRelative && f.Object.IsPE() {
+		address += base
+	}
 	switch {
 	case p.Kind == AnswerData:
 		p.Data = f.Data(address)
@@ -237,6 +247,9 @@ func (s *Session) fillAddress(p *pending, frames []trace.Symbol, address uint64)
 		p.Frames = f.FramesGNU(frames, address, s.Inlines)
 	case s.Inlines:
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())
+	case f.resolver.PDB() != nil: // lines of the calls are the function's
+		all := f.FramesLLVM(frames, address, s.hasLinkageNames())
+		p.Frames = all[len(all)-1:]
 	case s.Output.Style == StyleLLVMGNU, !s.hasLinkageNames(): // the innermost function
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())[:1]
 	default:
