@@ -195,6 +195,15 @@ func debugIdentity(guid []byte, age uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, age)
 }
 
+// SymbolName returns the name that the debug information of a PE or PDB file has on symbol servers,
+// Breakpad's debug identifier; "" where there is none.
+func (o *Object) SymbolName() string {
+	if id := o.BuildID(); (o.pe != nil || o.pdb != nil) && len(id) == guidAndAge {
+		return symbolName(id)
+	}
+	return ""
+}
+
 // symbolName returns the name that a build ID of a GUID and an age has on symbol servers.
 func symbolName(id []byte) string {
 	const guid = guidAndAge - 4

@@ -76,7 +76,11 @@ func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 	defer s.closeIRs()
 	out := bufio.NewWriterSize(w, outputBuffer)
 	if s.Object != "" {
-		if _, _, err := s.open(&question{path: s.Object}); err != nil {
+		f, _, err := s.open(&question{path: s.Object})
+		if f != nil && f.Object.IsPDB() && s.Message != nil {
+			s.Message(s.Tool + ": " + s.Object + ": a PDB file has no image base: addresses are offsets from the beginning of the image (RVA)")
+		}
+		if err != nil {
 			if s.Output.Style == StyleJSON {
 				_ = NewWriter(out, s.Output).Write(&Answer{Module: s.Object, HasAddress: true, Error: reason(s.Object, err)})
 				_ = out.Flush()

@@ -173,9 +173,6 @@ func (s *Symbolizer) newFile(o *object.Object) *File {
 // newFileOf is newFile with a finder.
 func (s *Symbolizer) newFileOf(finder *object.Finder, o *object.Object) *File {
 	s.warn(o)
-	if o.IsPDB() && s.options.Warn != nil {
-		s.options.Warn(o.Name() + ": a PDB file has no image base: addresses are offsets from the beginning of the image (RVA)")
-	}
 	file := o
 	o = s.layOut(file)
 	s.relocate(o)
