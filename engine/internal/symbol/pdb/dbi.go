@@ -162,7 +162,7 @@ type module struct {
 	lines         uint32 // bytes of C13: lines, inlinees, files
 	first         section
 	index         func() *moduleIndex
-	separatedCode func() []procedure
+	separatedCode func() *separatedParts
 }
 
 const moduleHeader = 64
@@ -195,7 +195,7 @@ func (d *dbi) readModules(f *File) []module {
 	for i := range list {
 		m := &list[i]
 		m.index = sync.OnceValue(func() *moduleIndex { return f.indexModule(m) })
-		m.separatedCode = sync.OnceValue(func() []procedure { return f.separatedCode(m) })
+		m.separatedCode = sync.OnceValue(func() *separatedParts { return f.separatedCode(m) })
 	}
 	f.kept.Add(int64(len(list)) * int64(unsafe.Sizeof(module{})+64))
 	return list

@@ -14,8 +14,9 @@ type found struct {
 	rva       uint32 // in the space of symbols
 	module    *module
 	index     *moduleIndex
-	procedure procedure // of the function, or of a part of it
+	procedure procedure // of the function, or of a thunk
 	isNamed   bool      // there is a procedure
+	part      separated // of the function, where the address lies in one; else number 0
 	within    section   // the contribution
 	// Of the procedures with the same code: how many there are, and which one this is.
 	equals, number int
@@ -29,7 +30,13 @@ func (f *File) locate(address uint64) (x found, ok bool) {
 	if x.rva, ok = f.dbi.omap.toSymbols(uint32(address - f.base)); !ok { //nolint:gosec // checked
 		return x, false
 	}
-	c, ok := f.dbi.contributions().at(x.rva)
+	return f.at(x.rva)
+}
+
+// at is locate for an RVA in the space of symbols.
+func (f *File) at(rva uint32) (x found, ok bool) {
+	x.rva = rva
+	c, ok := f.dbi.contributions().at(rva)
 	modules := f.dbi.modules()
 	if !ok || int(c.module) >= len(modules) {
 		return x, false
@@ -38,12 +45,11 @@ func (f *File) locate(address uint64) (x found, ok bool) {
 	x.index = x.module.index()
 	list := x.index.procedures
 	first, n := find(list, x.rva)
-	if n == 0 && x.index.lineTable(x.rva, 0) != nil {
-		list = x.module.separatedCode()
-		first, n = find(list, x.rva)
-	}
 	if n > 0 {
 		x.choose(f, list[first:first+n])
+	} else if x.index.lineTable(x.rva, 0) != nil {
+		x.part, x.isNamed = findSeparated(x.module.separatedCode().byAddress, x.rva)
+		x.procedure = x.part.of
 	}
 	return x, true
 }
@@ -111,15 +117,12 @@ func (f *File) function(x *found) (s trace.Symbol, ok bool) {
 	var name string
 	start := x.procedure.start
 	if x.isNamed {
-		if start, name, ok = f.procedureName(x.index, x.procedure); !ok {
-			return s, false
-		}
-	} else {
-		p, isThere := f.publicFor(x)
-		if !isThere {
-			return s, false
-		}
+		name = f.procedureName(x.index, x.procedure)
+	} else if p, ok := f.publicFor(x); ok {
 		start, name = p.rva, p.name
+	}
+	if name == "" {
+		return s, false
 	}
 	s.Equals = x.equals
 	s.Function, s.LinkageName = f.readable(name)
@@ -138,49 +141,25 @@ func (f *File) publicFor(x *found) (p public, ok bool) {
 	return p, n == 0
 }
 
-// procedureName returns the start and the name of the function of a procedure: the decorated
-// name of a public symbol at its start, else the one of its record.
-func (f *File) procedureName(x *moduleIndex, p procedure) (start uint32, name string, ok bool) {
-	start = p.start
-	r, ok := recordAt(x.stream, p.at, x.end)
-	if !ok {
-		return 0, "", false
+// procedureName returns the name of the function of a procedure: the decorated name of a public
+// symbol at its start, else the one of its record.
+func (f *File) procedureName(x *moduleIndex, p procedure) string {
+	if public, ok := f.publics().before(p.start); ok && public.rva == p.start {
+		return public.name
 	}
-	name = r.name()
-	if r.kind == kindSeparated || r.kind == kindTrampoline {
-		owner, isThere := f.owner(x, r)
-		if !isThere {
-			return 0, "", false
-		}
-		if r.kind == kindSeparated {
-			return f.procedureName(x, owner)
-		}
-	}
-	if public, ok := f.publics().before(start); ok && public.rva == start {
-		name = public.name
-	}
-	return start, name, name != ""
+	return f.recordName(x, p)
 }
 
-// owner is the function that a part was separated from.
-func (f *File) owner(x *moduleIndex, r record) (p procedure, ok bool) {
-	if r.kind != kindSeparated {
-		return p, false
-	}
-	r.take(20)
-	offset := r.u32()
-	r.u16()
-	rva, ok := f.dbi.rva(r.u16(), offset)
+// recordName is the name of the record of a procedure.
+func (f *File) recordName(x *moduleIndex, p procedure) string {
+	r, ok := recordAt(x.stream, p.at, x.end)
 	if !ok {
-		return p, false
+		return ""
 	}
-	first, n := find(x.procedures, rva)
-	if n == 0 {
-		return p, false
+	if r.kind == kindTrampoline {
+		return f.trampolineName(r)
 	}
-	p = x.procedures[first]
-	of, ok := recordAt(x.stream, p.at, x.end)
-	return p, ok && of.kind != kindSeparated
+	return r.name()
 }
 
 // readable returns the readable form of a name, and the linkage name where it is another.
@@ -210,30 +189,39 @@ func (f *File) address(rva uint32) (address uint64, ok bool) {
 // inlined appends the inlined calls at an address, innermost first.
 func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 	first := len(dst)
-	r, ok := recordAt(x.index.stream, x.procedure.at, x.index.end)
-	if !ok || !isProcedure[r.kind] {
+	sites, ok := f.sites(x.index, x.procedure)
+	if !ok {
 		return dst
 	}
-	r.u32() // parent
-	offset := x.rva - x.procedure.start
-	sites := siteReader{f: f, x: x.index, at: r.next, end: min(r.u32(), x.index.end)}
+	part, start := x.part.number, x.procedure.start
+	if part > 0 {
+		start = x.part.start
+	}
+	offset := x.rva - start
 	for sites.next() {
-		i := slices.IndexFunc(sites.rows, func(r siteRow) bool { return r.part == 0 && r.start <= offset && offset < r.end })
+		i := slices.IndexFunc(sites.rows, func(r siteRow) bool { return r.part == part && r.start <= offset && offset < r.end })
 		if i < 0 {
 			sites.leave()
 			continue
 		}
 		sites.enter()
-		if !sites.isKnown {
-			continue
-		}
 		row := &sites.rows[i]
 		dst = append(dst, trace.Symbol{
-			Function: f.inlineeName(sites.from.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
+			Function: f.inlineeName(sites.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
 		})
 	}
 	slices.Reverse(dst[first:])
 	return dst
+}
+
+// sites reads the inlined calls of a procedure.
+func (f *File) sites(x *moduleIndex, p procedure) (s siteReader, ok bool) {
+	r, ok := recordAt(x.stream, p.at, x.end)
+	if !ok || !isProcedure[r.kind] {
+		return s, false
+	}
+	r.u32() // parent
+	return siteReader{f: f, x: x, at: r.next, end: min(r.u32(), x.end)}, true
 }
 
 // siteReader reads the inlined calls among the records of a function.
@@ -242,11 +230,11 @@ type siteReader struct {
 	x       *moduleIndex
 	at, end uint32
 
-	// Of the call that next found:
-	from    inlinee
-	isKnown bool // the place of from is known
-	rows    []siteRow
-	inner   scope // its records
+	// Of the call that next found: its record and where those in it end, the function, and the
+	// code.
+	start, innerEnd uint32
+	id              uint32
+	rows            []siteRow
 }
 
 // next finds the next call.
@@ -261,29 +249,34 @@ func (s *siteReader) next() bool {
 			continue
 		}
 		r.u32() // parent
-		s.inner = scope{parent: r.next, end: r.u32()}
-		id := r.u32()
+		s.start, s.innerEnd, s.id = r.at, r.u32(), r.u32()
 		if r.kind == kindInlineSite2 {
 			r.u32() // how often it is called
 		}
-		if s.from, s.isKnown = s.x.inlinee(id); !s.isKnown {
-			s.from.id = id
+		from, isKnown := s.x.inlinee(s.id)
+		if !isKnown {
+			from.file = noFile
 		}
-		s.rows = appendRows(s.rows[:0], r.b, s.from)
+		s.rows = appendRows(s.rows[:0], r.b, from)
+		for i := range s.rows {
+			if !isKnown {
+				s.rows[i].line = 0 // it would count from an unknown line
+			}
+		}
 		return true
 	}
 }
 
 // leave goes on behind the call and the calls in it.
 func (s *siteReader) leave() {
-	if s.inner.end > s.at {
-		s.at = s.inner.end
+	if s.innerEnd > s.at {
+		s.at = s.innerEnd
 	}
 }
 
 // enter goes on with the calls in the call, and ends with them.
 func (s *siteReader) enter() {
-	if s.inner.end > s.at && s.inner.end < s.end {
-		s.end = s.inner.end
+	if s.innerEnd > s.at && s.innerEnd < s.end {
+		s.end = s.innerEnd
 	}
 }

@@ -8,6 +8,9 @@ type position struct {
 	line, column int    // 0: unknown
 }
 
+// noFile is the file of a position that has none.
+const noFile = ^uint32(0)
+
 // lineRow is a row of a line table. It is for the code up to the next row's.
 type lineRow struct {
 	offset uint32 // in the code of the table

@@ -189,6 +189,7 @@ func TestEveryAddressHasTheFramesOfLLVM(t *testing.T) {
 					}
 				}
 				t.Logf("%d addresses, %d differ", len(addresses), differ)
+				checkFunctions(t, f, addresses)
 			})
 		}
 	}

@@ -101,27 +101,40 @@ func (x *moduleIndex) findProcedures(f *File) {
 
 func byStart(a, b procedure) int { return cmp.Compare(a.start, b.start) }
 
-// separatedCode finds code of functions that was separated from them, whose records may lie
-// among those of the functions. All records are read: this is done where no other record has an
-// address.
-func (f *File) separatedCode(m *module) (list []procedure) {
-	x := m.index()
+// separatedParts are the parts that were separated from a module's functions.
+type separatedParts struct {
+	byAddress []separated
+	of        map[uint32][]separated // by number, by the record of the function
+}
+
+// separatedCode finds the parts that were separated from functions. Their records may lie among
+// those of the functions, so all are read.
+func (f *File) separatedCode(m *module) *separatedParts {
+	x, out := m.index(), &separatedParts{of: map[uint32][]separated{}}
 	for at := uint32(4); x.stream != nil; {
 		r, ok := recordAt(x.stream, at, x.end)
 		if !ok {
 			break
 		}
 		at = r.next
-		if r.kind != kindSeparated {
-			continue
-		}
-		if p, _, ok := f.dbi.readProcedure(r); ok {
-			list = append(list, p)
+		if s, ok := f.readSeparated(x, r); ok {
+			s.number = uint32(len(out.of[s.of.at])) + 1 //nolint:gosec // fewer than bytes of a stream
+			out.of[s.of.at] = append(out.of[s.of.at], s)
+			out.byAddress = append(out.byAddress, s)
 		}
 	}
-	slices.SortStableFunc(list, byStart)
-	f.kept.Add(int64(cap(list)) * int64(unsafe.Sizeof(procedure{})))
-	return list
+	slices.SortStableFunc(out.byAddress, func(a, b separated) int { return cmp.Compare(a.start, b.start) })
+	f.kept.Add(4 * int64(cap(out.byAddress)) * int64(unsafe.Sizeof(separated{})))
+	return out
+}
+
+// findSeparated returns the separated code that has an RVA.
+func findSeparated(list []separated, rva uint32) (s separated, ok bool) {
+	first, n := search(len(list), rva, func(i int) section { return list[i].section })
+	if n == 0 {
+		return s, false
+	}
+	return list[first], true
 }
 
 // maxOverlaps bounds the code before an address that is looked at: where records are sound, only

@@ -41,6 +41,7 @@ type File struct {
 	publics   func() *publics
 	frameData func() *frameTables
 	types     func() *idTypes
+	codeMap   func() *codeMap
 
 	kept atomic.Int64 // bytes of memory that the indexes take
 
@@ -82,6 +83,7 @@ func New(name string, data []byte, base uint64) (*File, error) {
 	f.publics = sync.OnceValue(f.readPublics)
 	f.frameData = sync.OnceValue(f.readFrameTables)
 	f.types = sync.OnceValue(f.readTypes)
+	f.codeMap = sync.OnceValue(f.readCodeMap)
 	return f, nil
 }
 

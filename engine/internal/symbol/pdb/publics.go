@@ -20,6 +20,7 @@ type publics struct {
 	stream  *msf.Stream // of the array
 	at      uint32
 	count   uint32
+	table   uint32 // offset of the table of thunks of incremental linking, in its section
 }
 
 // public is a public symbol.
@@ -39,6 +40,8 @@ func (f *File) readPublics() *publics {
 	}
 	r, err := readAt(s, 0, min(publicsHeader, s.Size()))
 	hash, size := r.u32(), r.u32()
+	r.take(12) // thunks: their number and size, and the section of their table
+	p.table = r.u32()
 	if err == nil && (r.cut || uint64(publicsHeader)+uint64(hash)+uint64(size) > uint64(s.Size())) {
 		err = s.Errorf(0, "public symbols with %d bytes of a hash table and %d of addresses, expected them in the %d bytes of the stream: public symbols are not read", hash, size, s.Size())
 	}
@@ -114,6 +117,32 @@ func (p *publics) before(rva uint32) (s public, ok bool) {
 	}
 	s, ok = p.number(uint32(i - 1)) //nolint:gosec // not negative
 	return s, ok && s.rva <= rva
+}
+
+// trampolineName is the name of a jump to a function: of the table that incremental linking makes,
+// or of an island within reach of a branch. Debuggers of Windows write @ILT+OFFSET(NAME).
+func (f *File) trampolineName(r record) string {
+	const isIsland = 1
+	kind := r.u16()
+	r.u16()
+	offset, target := r.u32(), r.u32()
+	r.u16()
+	rva, ok := f.dbi.rva(r.u16(), target)
+	if !ok {
+		return ""
+	}
+	name := ""
+	if to, ok := f.at(rva); ok && to.isNamed {
+		if r, ok := recordAt(to.index.stream, to.procedure.at, to.index.end); ok {
+			name = r.name() // none of another jump, which might lead back here
+		}
+	} else if p, ok := f.publics().before(rva); ok && p.rva == rva {
+		name = p.name
+	}
+	if kind == isIsland {
+		return "@island(" + name + ")"
+	}
+	return fmt.Sprintf("@ILT+%d(%s)", offset-min(offset, f.publics().table), name)
 }
 
 // name returns the qualified name of a function by its identifier.

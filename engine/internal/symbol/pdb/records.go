@@ -59,11 +59,7 @@ func recordAt(s *msf.Stream, at, end uint32) (x record, ok bool) {
 	return x, err == nil
 }
 
-// scope is the beginning of records that hold others.
-type scope struct{ parent, end uint32 }
-
-// procedure is code that a record names: of a function, of a thunk, or of a function's part that
-// was separated from it.
+// procedure is code that a record names: of a function or of a thunk.
 type procedure struct {
 	section        // RVA in the space of symbols
 	at      uint32 // offset of the record
@@ -88,13 +84,6 @@ func (d *dbi) readProcedure(x record) (p procedure, end uint32, ok bool) {
 		x.u32() // next
 		offset, number = x.u32(), x.u16()
 		size = uint32(x.u16())
-	case x.kind == kindSeparated:
-		x.u32() // parent
-		end, size = x.u32(), x.u32()
-		x.u32() // flags
-		offset = x.u32()
-		x.u32() // of the function
-		number = x.u16()
 	case x.kind == kindTrampoline:
 		x.u16() // its kind
 		size = uint32(x.u16())
@@ -110,6 +99,34 @@ func (d *dbi) readProcedure(x record) (p procedure, end uint32, ok bool) {
 	}
 	p.section = section{start, start + size}
 	return p, end, true
+}
+
+// separated is code of a function that the linker put elsewhere.
+type separated struct {
+	section
+	number uint32 // among those of the function, from 1 on
+	of     procedure
+}
+
+// readSeparated reads a record of separated code.
+func (f *File) readSeparated(x *moduleIndex, r record) (s separated, ok bool) {
+	if r.kind != kindSeparated {
+		return s, false
+	}
+	r.take(8) // parent and end
+	size := r.u32()
+	r.u32() // flags
+	offset, ofOffset := r.u32(), r.u32()
+	start, isKnown := f.dbi.rva(r.u16(), offset)
+	owner, hasOwner := f.dbi.rva(r.u16(), ofOffset)
+	if r.cut || !isKnown || !hasOwner || start+size <= start {
+		return s, false
+	}
+	first, n := find(x.procedures, owner)
+	if n == 0 {
+		return s, false
+	}
+	return separated{section: section{start, start + size}, of: x.procedures[first]}, true
 }
 
 // nameOffset is where the name of a record of code begins, behind its header; 0: it has none.
