@@ -200,7 +200,11 @@ func (w *written) compareRows(t *testing.T) {
 			registers := registersOf(w.file.Object.Machine(), fde.CIE.ReturnAddress)
 			var got cfi.Row
 			err = fde.Rows(func(want *cfi.Row) bool {
-				for _, address := range []uint64{want.Start, want.End - 1} {
+				addresses := []uint64{want.Start, want.End - 1}
+				if w.file.Object.IsPE() {
+					addresses = addresses[:1] // padding behind a return is the epilogue's in DWARF alone
+				}
+				for _, address := range addresses {
 					rows++
 					found, err := w.sym.Row(&got, address-w.base, registers)
 					if !found && want.CFA.Kind == cfi.CFAExpression {

@@ -81,16 +81,11 @@ func (x *symbolSource) windowsFrames(list []pe.Function, yield func(*breakpad.So
 }
 
 // windowsRow makes a row for a symbol file: with the place of the return address, which unwind codes
-// do not state, and without vector registers, which walkers of minidumps do not restore.
+// do not state.
 func (x *symbolSource) windowsRow(dst, src *cfi.Row) {
-	rules := dst.Rules[:0]
+	rules := append(dst.Rules[:0], src.Rules...)
 	*dst = *src
 	dst.Start, dst.End = src.Start-x.base, src.End-x.base
-	for _, r := range src.Rules {
-		if r.Column <= src.ReturnAddress {
-			rules = append(rules, r)
-		}
-	}
 	if !slices.ContainsFunc(rules, func(r cfi.RegisterRule) bool { return r.Column == src.ReturnAddress }) {
 		rules = append(rules, cfi.RegisterRule{Column: src.ReturnAddress, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
 	}
