@@ -3,6 +3,7 @@
 package symbolize
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -86,8 +87,9 @@ func (x *symbolSource) windowsRow(dst, src *cfi.Row) {
 	rules := append(dst.Rules[:0], src.Rules...)
 	*dst = *src
 	dst.Start, dst.End = src.Start-x.base, src.End-x.base
-	if !slices.ContainsFunc(rules, func(r cfi.RegisterRule) bool { return r.Column == src.ReturnAddress }) {
-		rules = append(rules, cfi.RegisterRule{Column: src.ReturnAddress, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
+	at, isThere := slices.BinarySearchFunc(rules, src.ReturnAddress, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
+	if !isThere {
+		rules = slices.Insert(rules, at, cfi.RegisterRule{Column: src.ReturnAddress, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
 	}
 	dst.Rules = rules
 }
