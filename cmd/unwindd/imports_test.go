@@ -102,10 +102,10 @@ var floors = []string{
 	"engine/internal/otlpexport",      // sends profiles to collectors
 	"engine/internal/otlpjson",        // reads their JSON
 	"engine/internal/symbol/codeview", // types of PDB files
-	"engine/internal/symbol/msf",      // containers of PDB files
 	"engine/object",
 	"engine/internal/ranges", // makes ranges disjoint
-	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects
+	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
+	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
