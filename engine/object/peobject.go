@@ -182,7 +182,11 @@ func (o *Object) peBuildID() []byte {
 
 // peTimeAndSize returns the identifier by which symbol servers know a PE file that names no debug
 // information.
-func (o *Object) peTimeAndSize() []byte {
-	time, size := o.pe.TimeDateStamp(), o.pe.SizeOfImage()
+func (o *Object) peTimeAndSize() []byte { return PETimeAndSize(o.pe) }
+
+// PETimeAndSize returns the identity of a PE file without a CodeView record: its time and its size in memory, which the
+// headers have.
+func PETimeAndSize(f *pe.File) []byte {
+	time, size := f.TimeDateStamp(), f.SizeOfImage()
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)
 }
