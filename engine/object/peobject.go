@@ -182,11 +182,11 @@ func (o *Object) peBuildID() []byte {
 
 // peTimeAndSize returns the identifier by which symbol servers know a PE file that names no debug
 // information.
-func (o *Object) peTimeAndSize() []byte { return PETimeAndSize(o.pe) }
+func (o *Object) peTimeAndSize() []byte {
+	return PETimeAndSize(o.pe.TimeDateStamp(), o.pe.SizeOfImage())
+}
 
-// PETimeAndSize returns the identity of a PE file without a CodeView record: its time and its size in memory, which the
-// headers have.
-func PETimeAndSize(f *pe.File) []byte {
-	time, size := f.TimeDateStamp(), f.SizeOfImage()
+// PETimeAndSize returns the identity of a PE file by the time and the size in memory that its headers have.
+func PETimeAndSize(time, size uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)
 }

@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/target/wine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -46,6 +47,7 @@ type modules struct {
 	fits     int                         // how many biases may still be compared
 	parts    map[string]string           // the files of modules that are parts of a file
 	isWine   bool                        // PE files may be loaded
+	loaded   map[uint64]wine.Module      // of Wine's loader, by address; nil: it was not read
 }
 
 // maxFound bounds the files that are looked for.

@@ -29,7 +29,19 @@ const maxPEHeaders = 4096
 type peImage struct {
 	base   uint64
 	path   string
-	header *pe.File // of the memory; nil where the core does not have its headers
+	header *pe.File    // of the memory; nil where the core does not have its headers
+	entry  wine.Module // of the loader's list; zero where it has none
+}
+
+// identity returns the time and the size of the image; false where memory does not tell.
+func (im *peImage) identity() (time, size uint32, ok bool) {
+	switch {
+	case im.header != nil:
+		return im.header.TimeDateStamp(), im.header.SizeOfImage(), true
+	case im.entry.Size != 0:
+		return im.entry.Time, im.entry.Size, true
+	}
+	return 0, 0, false
 }
 
 // isWine reports whether the process executes a program of Windows.
@@ -69,7 +81,7 @@ func (m *modules) addPEGroup(group []fileRange) bool {
 		if head := m.memory.readDumped(r.start, 4); len(head) == 4 && string(head[:2]) != "MZ" {
 			return false
 		}
-		im := &peImage{base: r.start, path: name, header: m.peHeader(r.start)}
+		im := &peImage{base: r.start, path: name, header: m.peHeader(r.start), entry: m.loaderEntry(r.start)}
 		if im.header == nil && !m.mayHaveCode(name) {
 			return false
 		}
@@ -86,8 +98,12 @@ func (m *modules) addPE(im *peImage, headersEnd uint64) bool {
 	if found.Object != nil {
 		f = found.Object.PE()
 	}
-	if f == nil || found.Object != nil && !found.Object.IsPE() {
+	if found.Object != nil && !found.Object.IsPE() {
 		return false
+	}
+	if f == nil {
+		m.addMissingPE(im, &found)
+		return im.entry.Size != 0
 	}
 	if headersEnd != 0 && !m.isPELoaded(f, im, headersEnd) {
 		return true // it is read, not executed
@@ -96,17 +112,24 @@ func (m *modules) addPE(im *peImage, headersEnd uint64) bool {
 		Module: trace.Module{Path: strings.TrimSuffix(im.path, deletedSuffix), File: found.File(), Problem: found.Problem, Base: im.base, Size: uint64(f.SizeOfImage())},
 		Object: found.Object, Tried: found.Tried,
 	}
-	if im.header != nil && mod.Object != nil && !isSamePE(im.header, f) {
-		mod.Problem = fmt.Sprintf("%s was not used: its time %08X and size %#x are not those in memory, %08X and %#x",
-			found.Path, f.TimeDateStamp(), f.SizeOfImage(), im.header.TimeDateStamp(), im.header.SizeOfImage())
-		mod.Tried = append(slices.Clone(found.Tried), object.Attempt{Path: found.Path, Reason: mod.Problem, Kind: object.Mismatched})
-		mod.Object, mod.File, mod.Size = nil, "", uint64(im.header.SizeOfImage())
-	}
 	if mod.Object == nil {
 		m.takePE(mod, im)
 	}
 	m.finishPE(mod, im)
 	return true
+}
+
+// addMissingPE adds the module of an image that only the loader's list has.
+func (m *modules) addMissingPE(im *peImage, found *object.Found) {
+	if im.entry.Size == 0 {
+		return
+	}
+	mod := &target.Module{
+		Module: trace.Module{Path: im.path, Problem: found.Problem, Base: im.base, Size: uint64(im.entry.Size)},
+		Tried:  found.Tried,
+	}
+	mod.Problem = joined(mod.Problem, fmt.Sprintf("it is not read from the %s's memory, which lacks its headers", m.noun()))
+	m.finishPE(mod, im)
 }
 
 // findPE opens the file of an image, once.
@@ -123,9 +146,9 @@ func (m *modules) findPE(im *peImage) object.Found {
 	}
 	var id []byte
 	codeID := ""
-	if im.header != nil {
-		identity := pe.Identity{TimeDateStamp: im.header.TimeDateStamp(), SizeOfImage: im.header.SizeOfImage()}
-		id, codeID = object.PETimeAndSize(im.header), identity.CodeID()
+	if time, size, ok := im.identity(); ok {
+		identity := pe.Identity{TimeDateStamp: time, SizeOfImage: size}
+		id, codeID = object.PETimeAndSize(time, size), identity.CodeID()
 	}
 	found := m.finder.FindCode(im.path, id, codeID, false)
 	if found.Object != nil {
@@ -136,11 +159,6 @@ func (m *modules) findPE(im *peImage) object.Found {
 	}
 	m.found[key] = &found
 	return found
-}
-
-// isSamePE reports whether two headers are of one build.
-func isSamePE(a, b *pe.File) bool {
-	return a.TimeDateStamp() == b.TimeDateStamp() && a.SizeOfImage() == b.SizeOfImage()
 }
 
 // isPELoaded reports whether a PE file whose first bytes are mapped is loaded, rather than mapped as it lies on the
@@ -191,7 +209,13 @@ func (m *modules) takePE(mod *target.Module, im *peImage) {
 func (m *modules) finishPE(mod *target.Module, im *peImage) {
 	o := mod.Object
 	if o == nil {
-		mod.Segments = []trace.Segment{{Size: mod.Size, Start: im.base, Executable: true}}
+		if im.base+mod.Size > im.base {
+			mod.Segments = []trace.Segment{{Size: mod.Size, Start: im.base, Executable: true}}
+		}
+		if time, size, ok := im.identity(); ok {
+			id := pe.Identity{TimeDateStamp: time, SizeOfImage: size}
+			mod.Symbols = trace.SymbolID{DebugFile: object.LastPart(mod.Path), CodeID: id.CodeID()}
+		}
 		m.register(mod)
 		return
 	}
@@ -231,7 +255,6 @@ func peCode(o *object.Object, bias uint64) (list []fileSegment) {
 // addUnmappedPE adds the modules of PE files that are not mapped: Wine copied their headers, too.
 func (m *modules) addUnmappedPE() {
 	read := m.reader()
-	var paths map[uint64]string
 	for i := range m.memory.segments {
 		s := &m.memory.segments[i]
 		if m.isFull || !read.IsImage(s.start) || m.process.files.containing(s.start) != nil {
@@ -241,34 +264,34 @@ func (m *modules) addUnmappedPE() {
 		if header == nil || !m.isPELoaded(header, &peImage{base: s.start}, s.start+1) {
 			continue
 		}
-		if paths == nil {
-			paths = m.loaderPaths()
-		}
-		m.addPE(&peImage{s.start, paths[s.start], header}, 0)
+		entry := m.loaderEntry(s.start)
+		m.addPE(&peImage{s.start, entry.Path, header, entry}, 0)
 	}
 }
 
-// loaderPaths returns the paths of images by their addresses, as Wine's loader has them.
-func (m *modules) loaderPaths() map[uint64]string {
-	paths := map[uint64]string{}
-	m.finder.Drives = cmp.Or(m.finder.Drives, m.drives())
-	for _, th := range m.process.threads {
-		address, ok := th.Registers.Uint64(wine.GSBase, sdk.LittleEndian)
-		if !ok {
-			continue
-		}
-		block, ok := wine.BlockAt(address, m.reader())
-		if !ok {
-			continue
-		}
-		for _, entry := range block.Modules() {
-			paths[entry.Base] = entry.Path
-		}
-		if len(paths) > 0 {
-			break // the list is of the process
+// loaderEntry returns the entry of the loader's list for an image at an address; zero where it has none.
+func (m *modules) loaderEntry(base uint64) wine.Module {
+	if m.loaded == nil {
+		m.loaded = map[uint64]wine.Module{}
+		m.finder.Drives = cmp.Or(m.finder.Drives, m.drives())
+		for _, entry := range m.loaderList() {
+			m.loaded[entry.Base] = entry
 		}
 	}
-	return paths
+	return m.loaded[base]
+}
+
+// loaderList returns the loader's list by the first thread that leads to it.
+func (m *modules) loaderList() []wine.Module {
+	for _, th := range m.process.threads {
+		address, _ := th.Registers.Uint64(wine.GSBase, sdk.LittleEndian)
+		if block, ok := wine.BlockAt(address, m.reader()); ok {
+			if list := block.Modules(); len(list) > 0 {
+				return list
+			}
+		}
+	}
+	return nil
 }
 
 // drives returns the directory that has the drives of Windows, by the environment of the process; "" where that does

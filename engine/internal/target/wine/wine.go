@@ -117,6 +117,8 @@ func (b *Block) StackPointers() (list []uint64) {
 // A Module is an entry of the loader's list.
 type Module struct {
 	Base uint64
+	Size uint32 // of the image
+	Time uint32 // of the file's header
 	Path string // as the program sees it: with a drive, as C:\windows\system32\ntdll.dll
 }
 
@@ -125,8 +127,10 @@ type Module struct {
 const (
 	processLoader = 0x18
 	loaderList    = 0x10
-	entrySize     = 0x58
+	entrySize     = 0x88
 	entryBase     = 0x30
+	entryImage    = 0x40
+	entryTime     = 0x80
 	entryPath     = 0x48 // its length in bytes, and at 8 bytes from there its address
 )
 
@@ -151,8 +155,10 @@ func (b *Block) Modules() (list []Module) {
 			break
 		}
 		address = binary.LittleEndian.Uint64(entry)
-		name := b.text(entry[entryPath:])
-		list = append(list, Module{binary.LittleEndian.Uint64(entry[entryBase:]), name})
+		list = append(list, Module{
+			Base: binary.LittleEndian.Uint64(entry[entryBase:]), Size: binary.LittleEndian.Uint32(entry[entryImage:]),
+			Time: binary.LittleEndian.Uint32(entry[entryTime:]), Path: b.text(entry[entryPath:]),
+		})
 	}
 	return list
 }
