@@ -92,6 +92,7 @@ var floors = []string{
 	"engine/internal/target/linetext",  // how they read lines
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
+	"engine/internal/target/wine",      // what Wine keeps in memory, likewise
 	"engine/internal/selection",        // what is shown of profiles
 	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield

@@ -508,6 +508,12 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	caller, err := w.recover(ctx, f, source)
+	if err != nil && source.Otherwise != nil {
+		f.forget()
+		source = source.Otherwise
+		f.source = source
+		caller, err = w.recover(ctx, f, source)
+	}
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
 			return instead, stop
