@@ -42,7 +42,7 @@ type Position struct {
 // execute. In a call the parameters of the called function lie below it: their size is to be added.
 //
 // A register that may have been saved where frame data does not say is Undefined.
-func Row(row *cfi.Row, d *symbol.FrameData, at Position, registers postfix.Registers) (isSearched bool, err error) {
+func Row(row *cfi.Row, d *symbol.FrameData, place Position, registers postfix.Registers) (isSearched bool, err error) {
 	*row = cfi.Row{Start: d.Start, End: d.End, Rules: row.Rules[:0], CallSite: row.CallSite[:0]}
 	m, err := newMachine(registers)
 	if err != nil {
@@ -50,11 +50,11 @@ func Row(row *cfi.Row, d *symbol.FrameData, at Position, registers postfix.Regis
 	}
 	row.ReturnAddress = m.columns[eip]
 	b := builder{machine: m, data: d, row: row}
-	isMade, err := b.position(at)
+	hasFrame, err := b.position(place)
 	if err != nil {
 		return false, err
 	}
-	if !isMade {
+	if !hasFrame {
 		b.entry()
 		return false, nil
 	}
@@ -62,18 +62,18 @@ func Row(row *cfi.Row, d *symbol.FrameData, at Position, registers postfix.Regis
 }
 
 // position reports whether the frame is there at a position; it is not at the first instruction.
-func (b *builder) position(at Position) (isMade bool, err error) {
+func (b *builder) position(p Position) (hasFrame bool, err error) {
 	d := b.data
 	switch {
-	case !at.IsExact:
+	case !p.IsExact:
 		return true, nil
-	case d.Epilogue > 0 && d.Epilogue < d.End-d.Start && at.Address >= d.End-d.Epilogue:
+	case d.Epilogue > 0 && d.Epilogue < d.End-d.Start && p.Address >= d.End-d.Epilogue:
 		return false, ErrEpilogue
-	case !at.IsFirst || at.Address-d.Start >= d.Prologue:
+	case !p.IsFirst || p.Address-d.Start >= d.Prologue:
 		return true, nil
 	case strings.Contains(d.Program, search) && d.Locals+d.SavedRegisters == 0:
 		return true, nil // frame data of its own follows for what the prologue does
-	case at.Address == d.Start:
+	case p.Address == d.Start:
 		return false, nil
 	}
 	return false, ErrPrologue
@@ -252,7 +252,7 @@ func (b *builder) register(register int, e expression, isSearched, isAligned boo
 // unmentioned sets the rules of registers that a function preserves and the program does not set.
 // ebp keeps its value: debuggers need it, so that compilers set it wherever it was saved. The others
 // do where the program restores as many registers as were saved. A frame at ebp has no such count:
-// what is saved in its middle is not counted.
+// registers that are saved in its middle are not counted.
 func (b *builder) unmentioned(p *program, isSearched bool) {
 	restored := uint64(0)
 	for _, r := range []int{ebp, ebx, esi, edi} {

@@ -135,7 +135,7 @@ func (p *program) push(parts ...expression) error {
 	return nil
 }
 
-// value returns the value of what is on the stack: of a variable that was set, what it was set to.
+// value returns the value of an entry of the stack: a variable that was set has its value.
 func (p *program) value(e expression) (expression, error) {
 	if len(e) != 1 {
 		return e, nil
