@@ -81,6 +81,7 @@ var floors = []string{
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
+	"engine/internal/symbol/postfix",  // expressions of its neighbours
 	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
 	"engine/internal/symbol/dname",    // how names of D read
 	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
