@@ -104,12 +104,11 @@ var floors = []string{
 	"engine/internal/otlpexport",      // sends profiles to collectors
 	"engine/internal/otlpjson",        // reads their JSON
 	"engine/internal/symbol/codeview", // types of PDB files
-	"engine/internal/symbol/msf",      // containers of PDB files
-	"engine/internal/symbol/msf/msftest",
 	"engine/object",
-	"engine/internal/ranges", // makes ranges disjoint
+	"engine/internal/ranges",     // makes ranges disjoint
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
+	"engine/internal/symbol/msf/msftest",
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
