@@ -210,9 +210,12 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 			continue
 		}
 		sites.enter()
+		if !sites.isKnown {
+			continue
+		}
 		row := &sites.rows[i]
 		dst = append(dst, trace.Symbol{
-			Function: f.inlineeName(sites.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
+			Function: f.inlineeName(x.index, sites.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
 		})
 	}
 	slices.Reverse(dst[first:])
@@ -240,6 +243,9 @@ type siteReader struct {
 	start, innerEnd uint32
 	id              uint32
 	rows            []siteRow
+	// isKnown is set where the module has the function's place. It has none where the function's
+	// library has no debug information: such calls are left out, and their code keeps its line.
+	isKnown bool
 }
 
 // next finds the next call.
@@ -258,16 +264,9 @@ func (s *siteReader) next() bool {
 		if r.kind == kindInlineSite2 {
 			r.u32() // how often it is called
 		}
-		from, isKnown := s.x.inlinee(s.id)
-		if !isKnown {
-			from.file = noFile
-		}
+		var from inlinee
+		from, s.isKnown = s.x.inlinee(s.id)
 		s.rows = appendRows(s.rows[:0], r.b, from)
-		for i := range s.rows {
-			if !isKnown {
-				s.rows[i].line = 0 // it would count from an unknown line
-			}
-		}
 		return true
 	}
 }

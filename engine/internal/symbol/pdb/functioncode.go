@@ -134,7 +134,7 @@ func (c *coder) addCalls() {
 		}
 		first := len(c.out.Calls)
 		eachPlace(s.rows, around, func(code section, place callPlace) {
-			call := symbol.InlinedCall{Function: c.f.inlineeName(s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
+			call := symbol.InlinedCall{Function: c.f.inlineeName(c.index, s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
 			n := slices.IndexFunc(c.out.Calls[first:], func(o symbol.InlinedCall) bool {
 				return o.CallFile == call.CallFile && o.CallLine == call.CallLine
 			})
@@ -300,7 +300,7 @@ func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) []tr
 	position := p.position
 	for number := p.site; number >= 0; number = t.sites[number].parent {
 		s := &t.sites[number]
-		dst = append(dst, trace.Symbol{Function: f.inlineeName(s.id), Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
+		dst = append(dst, trace.Symbol{Function: f.inlineeName(x, s.id), Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
 		around := t.rows
 		if s.parent >= 0 {
 			around = t.sites[s.parent].rows

@@ -43,6 +43,8 @@ type File struct {
 	types     func() *idTypes
 	codeMap   func() *codeMap
 
+	moduleNumbers func() map[string]int
+
 	kept atomic.Int64 // bytes of memory that the indexes take
 
 	mu       sync.Mutex
@@ -83,6 +85,7 @@ func New(name string, data []byte, base uint64) (*File, error) {
 	f.publics = sync.OnceValue(f.readPublics)
 	f.frameData = sync.OnceValue(f.readFrameTables)
 	f.types = sync.OnceValue(f.readTypes)
+	f.moduleNumbers = sync.OnceValue(f.readModuleNumbers)
 	f.codeMap = sync.OnceValue(f.readCodeMap)
 	return f, nil
 }

@@ -9,7 +9,6 @@ import (
 	"sort"
 	"unsafe"
 
-	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
@@ -143,16 +142,6 @@ func (f *File) trampolineName(r record) string {
 		return "@island(" + name + ")"
 	}
 	return fmt.Sprintf("@ILT+%d(%s)", offset-min(offset, f.publics().table), name)
-}
-
-// name returns the qualified name of a function by its identifier.
-func (t *idTypes) name(id uint32) string {
-	if t.ids != nil {
-		if name := t.ids.FunctionName(codeview.TypeIndex(id)); name != "" {
-			return name
-		}
-	}
-	return fmt.Sprintf("[identifier %#x]", id)
 }
 
 // omap translates between the addresses of symbols and those of an image whose parts were
