@@ -122,7 +122,7 @@ func (f *File) function(x *found) (s trace.Symbol, ok bool) {
 	var name string
 	start := x.procedure.start
 	if x.isNamed {
-		name = f.procedureName(x.index, x.procedure)
+		name, s.Name = f.procedureName(x.index, x.procedure)
 	} else if p, ok := f.publicFor(x); ok {
 		start, name = p.rva, p.name
 	}
@@ -147,12 +147,13 @@ func (f *File) publicFor(x *found) (p public, ok bool) {
 }
 
 // procedureName returns the name of the function of a procedure: the decorated name of a public
-// symbol at its start, else the one of its record.
-func (f *File) procedureName(x *moduleIndex, p procedure) string {
-	if public, ok := f.publics().before(p.start); ok && public.rva == p.start {
-		return public.name
+// symbol at its start, else its own, which its record has.
+func (f *File) procedureName(x *moduleIndex, p procedure) (name, own string) {
+	own = f.recordName(x, p)
+	if public, ok := f.publics().named(p.start, own); ok {
+		return public.name, own
 	}
-	return f.recordName(x, p)
+	return own, own
 }
 
 // recordName is the name of the record of a procedure.
@@ -214,9 +215,8 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 			continue
 		}
 		row := &sites.rows[i]
-		dst = append(dst, trace.Symbol{
-			Function: f.inlineeName(x.index, sites.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
-		})
+		name := f.inlineeName(x.index, sites.id)
+		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column})
 	}
 	slices.Reverse(dst[first:])
 	return dst

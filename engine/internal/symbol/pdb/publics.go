@@ -118,6 +118,28 @@ func (p *publics) before(rva uint32) (s public, ok bool) {
 	return s, ok && s.rva <= rva
 }
 
+// maxSame bounds the symbols at one address that are looked at.
+const maxSame = 64
+
+// named returns the symbol at an RVA: of several, the one with a procedure's own name, else the
+// last.
+func (p *publics) named(rva uint32, own string) (s public, ok bool) {
+	last := p.search(rva) - 1
+	for i := last; i >= 0 && last-i < maxSame; i-- {
+		next, isThere := p.number(uint32(i)) //nolint:gosec // not negative
+		if !isThere || next.rva != rva {
+			break
+		}
+		if !ok {
+			s, ok = next, true
+		}
+		if next.name == own || p.f.identity.Machine == machineX86 && withoutConvention(next.name) == own {
+			return next, true
+		}
+	}
+	return s, ok
+}
+
 // trampolineName is the name of a jump to a function: of the table that incremental linking makes,
 // or of an island within reach of a branch. Debuggers of Windows write @ILT+OFFSET(NAME).
 func (f *File) trampolineName(r record) string {
