@@ -130,7 +130,7 @@ func (f *File) function(x *found) (s trace.Symbol, ok bool) {
 		return s, false
 	}
 	s.Equals = x.equals
-	s.Function, s.LinkageName = f.readable(name)
+	s.Function, s.LinkageName = f.readable(name, s.Name)
 	s.Start, s.HasStart = f.address(start)
 	return s, true
 }
@@ -168,22 +168,18 @@ func (f *File) recordName(x *moduleIndex, p procedure) string {
 	return r.name()
 }
 
-// readable returns the readable form of a name, and the linkage name where it is another.
-func (f *File) readable(name string) (function, linkage string) {
-	function = f.undecorated(name)
-	if function == name {
+// readable returns the readable form of a name, and the linkage name where it is another. Names of
+// public symbols on 32-bit x86 have the calling convention of functions of C: _cdecl, _stdcall@4,
+// @fastcall@8, vectorcall@@16.
+func (f *File) readable(name, own string) (function, linkage string) {
+	function = name
+	if name != own && f.identity.Machine == machineX86 {
+		function = withoutConvention(name)
+	}
+	if function = symbol.Demangle(function); function == name {
 		return function, ""
 	}
 	return function, name
-}
-
-// undecorated is symbol.Demangle, also of the names that Windows gives to functions of C on
-// 32-bit x86: _cdecl, _stdcall@4, @fastcall@8, vectorcall@@16.
-func (f *File) undecorated(name string) string {
-	if f.identity.Machine == machineX86 {
-		name = withoutConvention(name)
-	}
-	return symbol.Demangle(name)
 }
 
 // address is the address of an RVA in the space of symbols.

@@ -74,7 +74,7 @@ func (c *coder) read(code []codePiece) bool {
 		return false
 	}
 	c.out = symbol.FunctionCode{IsShared: p.isShared, Ranges: c.out.Ranges[:0], Lines: c.out.Lines[:0], Calls: c.out.Calls[:0]}
-	c.out.Function, c.out.LinkageName = c.f.readable(name)
+	c.out.Function, c.out.LinkageName = c.f.readable(name, own)
 	c.out.Name = own
 	c.out.Start, c.out.HasStart = c.f.address(p.start)
 	for _, piece := range code {
