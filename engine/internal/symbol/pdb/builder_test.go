@@ -23,6 +23,7 @@ type testFile struct {
 	names             []string // of the stream /names: the first is at 1
 	fpo, frameData    []byte
 	thunkTable        uint32
+	features          []uint32
 	unsorted, noTable bool // the contributions are out of order; there are none
 }
 
@@ -111,7 +112,7 @@ func (f *testFile) bytes() []byte {
 	const firstModule = 14
 	streams := make([][]byte, firstModule)
 	names := bytesOf("/names")
-	streams[infoStream] = bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), len(names), names, 1, 1, 1, 1, 0, 0, 5)
+	streams[infoStream] = bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), len(names), names, 1, 1, 1, 1, 0, 0, 5, 0, words(f.features))
 	texts := bytesOf("")
 	for _, n := range f.names {
 		texts = append(texts, bytesOf(n)...)

@@ -125,7 +125,7 @@ func (d *dbi) readDebugStreams(f *File, p part) {
 	}
 	const size = 40
 	s := f.container.Stream(int(number))
-	if number == noStream || s == nil {
+	if number == noStream || s == nil || s.Size() == 0 {
 		f.note(fmt.Errorf("%s: no stream with the headers of sections: the addresses of symbols are unknown", f.Name()))
 		return
 	}

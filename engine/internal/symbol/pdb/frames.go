@@ -94,6 +94,9 @@ func (x *found) position(f *File) (p position, ok bool) {
 	return rowAt(rows, x.rva-t.start).position, true
 }
 
+// queryBytes is about how much of the file is read for an address or a function.
+const queryBytes = 16 << 10
+
 // Frames implements symbol.Source.
 func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
 	f.guard(func() {
@@ -101,6 +104,7 @@ func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error
 		if !ok {
 			return
 		}
+		f.passed(queryBytes)
 		last, isNamed := f.function(&x)
 		p, hasLine := x.position(f)
 		if !isNamed && !hasLine {

@@ -80,6 +80,7 @@ func (c *coder) read(code []codePiece) bool {
 	for _, piece := range code {
 		c.out.Ranges = append(c.out.Ranges, c.codeRange(piece.section))
 	}
+	c.f.passed(queryBytes)
 	c.tree = c.f.tree(c.index, p.procedure, c.module.separatedCode().of[p.at])
 	c.addLines()
 	c.addCalls()
@@ -247,6 +248,7 @@ func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 
 // eachRow calls yield with the rows of a line table.
 func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool) (isMore bool) {
+	f.passed(queryBytes)
 	x := m.index()
 	isMore = true
 	var out symbol.LineRow

@@ -72,6 +72,7 @@ func (f *File) indexModule(m *module) *moduleIndex {
 	}
 	x.findProcedures(f)
 	x.findLines(f, m.symbols+m.oldLines, m.symbols+m.oldLines+m.lines)
+	f.passed(int64(m.symbols) + int64(m.lines))
 	f.kept.Add(int64(cap(x.procedures))*int64(unsafe.Sizeof(procedure{})) +
 		int64(cap(x.lines))*int64(unsafe.Sizeof(lineTable{})) + int64(cap(x.inlinees))*int64(unsafe.Sizeof(inlinee{})))
 	return x
@@ -80,7 +81,12 @@ func (f *File) indexModule(m *module) *moduleIndex {
 // findProcedures finds the records of code. The records of a function, which lie between it and
 // its end, are skipped.
 func (x *moduleIndex) findProcedures(f *File) {
+	released := uint32(0)
 	for at := uint32(4); ; {
+		if at-released >= restBytes {
+			f.ReleasePages()
+			released = at
+		}
 		r, ok := recordAt(x.stream, at, x.end)
 		if !ok {
 			if at < x.end {
@@ -125,6 +131,7 @@ func (f *File) separatedCode(m *module) *separatedParts {
 			out.byAddress = append(out.byAddress, s)
 		}
 	}
+	f.passed(int64(x.end))
 	slices.SortStableFunc(out.byAddress, func(a, b separated) int { return cmp.Compare(a.start, b.start) })
 	f.kept.Add(4 * int64(cap(out.byAddress)) * int64(unsafe.Sizeof(separated{})))
 	return out
@@ -169,7 +176,12 @@ func search(count int, rva uint32, at func(i int) section) (first, n int) {
 // findLines finds the parts with lines, inlinees and files.
 func (x *moduleIndex) findLines(f *File, at, end uint32) {
 	hasInlinees := []part{}
+	released := at
 	for end-at >= 8 && at < end {
+		if at-released >= restBytes {
+			f.ReleasePages()
+			released = at
+		}
 		r, err := readAt(x.stream, at, 8)
 		f.note(err)
 		kind, p := r.u32(), part{at + 8, r.u32()}

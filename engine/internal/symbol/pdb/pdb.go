@@ -46,6 +46,7 @@ type File struct {
 	moduleNumbers func() map[string]int
 
 	kept      atomic.Int64 // bytes of memory that the indexes take
+	read      atomic.Int64 // bytes of the file since pages were released
 	openTypes atomic.Pointer[idTypes]
 
 	mu       sync.Mutex
@@ -75,9 +76,11 @@ func New(name string, data []byte, base uint64) (*File, error) {
 		return nil, err
 	}
 	f := &File{container: c, data: data, base: base}
-	if f.identity, f.named, err = readInfo(c); err != nil {
+	var features []byte
+	if f.identity, f.named, features, err = readInfo(c); err != nil {
 		return nil, err
 	}
+	f.readFeatures(features)
 	if f.dbi, err = f.readDBI(); err != nil {
 		return nil, err
 	}
@@ -150,6 +153,18 @@ func (f *File) MemorySize() uint64 {
 
 // ReleasePages releases the pages of the file that were read so far.
 func (f *File) ReleasePages() { f.mapping.ReleasePages(0, uint64(len(f.data))) }
+
+// restBytes is how much is read before the pages are released.
+const restBytes = 32 << 20
+
+// passed counts bytes of the file that were read, and releases their pages from time to time: they
+// would count as memory of the process.
+func (f *File) passed(n int64) {
+	if f.mapping != nil && f.read.Add(n) >= restBytes {
+		f.read.Store(0)
+		f.ReleasePages()
+	}
+}
 
 // guard runs read, which reads bytes of the file. What the file lacks is noted.
 func (f *File) guard(read func()) {
