@@ -94,8 +94,9 @@ func (x *found) position(f *File) (p position, ok bool) {
 	return rowAt(rows, x.rva-t.start).position, true
 }
 
-// queryBytes is about how much of the file is read for an address or a function.
-const queryBytes = 16 << 10
+// queryBytes is about how much of the file is mapped for an address or a function: kernels map what
+// is around a page, too.
+const queryBytes = 128 << 10
 
 // Frames implements symbol.Source.
 func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
