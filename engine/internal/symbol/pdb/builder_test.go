@@ -13,18 +13,18 @@ import (
 
 // testFile makes PDB files with records that no tool here writes.
 type testFile struct {
-	machine           uint16
-	sections          []section // of the image
-	original          []section // before code was moved; nil: it was not
-	omapTo, omapFrom  []uint32  // pairs
-	modules           []testModule
-	publics           []testPublic
-	globals           []byte
-	names             []string // of the stream /names: the first is at 1
-	fpo, frameData    []byte
-	thunkTable        uint32
-	features          []uint32
-	unsorted, noTable bool // the contributions are out of order; there are none
+	machine          uint16
+	sections         []section // of the image
+	original         []section // before code was moved; nil: it was not
+	omapTo, omapFrom []uint32  // pairs
+	modules          []testModule
+	publics          []testPublic
+	globals          []byte
+	names            []string // of the stream /names: the first is at 1
+	fpo, frameData   []byte
+	thunkTable       uint32
+	features         []uint32
+	noTable          bool // there are no contributions
 }
 
 type testModule struct {

@@ -68,7 +68,7 @@ func (f *File) readFeatures(b []byte) {
 
 // namedStreams reads the hash table of names: the texts, its size and capacity, a bit for each
 // entry that is there, a bit for each that was deleted, and the entries. Files without names
-// can be read, too: what is cut is left out.
+// can be read, too: names that are cut are left out.
 func namedStreams(r *fields) map[string]int {
 	named := map[string]int{}
 	texts := r.take(int(min(r.u32(), uint32(len(r.b)))))

@@ -138,7 +138,7 @@ func hasSeveralFiles(f *File, address uint64) bool {
 	if !ok || x.index.lineTable(x.rva, 0) == nil {
 		return false
 	}
-	rows := x.index.rows(f, nil, x.index.lineTable(x.rva, 0))
+	rows := x.index.rows(f, x.index.lineTable(x.rva, 0))
 	return slices.ContainsFunc(rows, func(r lineRow) bool { return r.file != rows[0].file })
 }
 
