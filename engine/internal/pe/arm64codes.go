@@ -298,8 +298,8 @@ func resolveNext(list []ARM64Code) error {
 	return nil
 }
 
-// isInstruction reports whether an instruction of the code belongs to the unwind code.
-func (c *ARM64Code) isInstruction() bool {
+// IsInstruction reports whether an instruction of the code belongs to the unwind code.
+func (c *ARM64Code) IsInstruction() bool {
 	kind := arm64Operations[c.Operation].kind
 	return kind != pushes && kind != ends
 }
@@ -311,7 +311,7 @@ func arm64Instructions(list []ARM64Code) (n int, isWhole bool) {
 	for i := range list {
 		if c := &list[i]; arm64Operations[c.Operation].kind == ends {
 			return n, c.Operation == ARM64End
-		} else if c.isInstruction() {
+		} else if c.IsInstruction() {
 			n++
 		}
 	}

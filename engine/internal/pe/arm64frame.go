@@ -46,7 +46,7 @@ func (fr *arm64Frame) undo(codes []ARM64Code, skip int) {
 	for i := range codes {
 		c := &codes[i]
 		if skip > 0 {
-			if c.isInstruction() {
+			if c.IsInstruction() {
 				skip--
 			}
 			continue

@@ -6,14 +6,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // ARM64Info describes how a range of code of arm64 sets up its frame and takes it down ("ARM64 exception
 // handling", .xdata records, Packed unwind data).
 type ARM64Info struct {
-	// Address is the virtual address of the .xdata record; 0 where the entry of .pdata has all, packed.
+	// Address is the virtual address of the .xdata record, or of the entry of .pdata that has all, packed.
 	Address uint64
-	Packed  ARM64Packed
+	Packed  *ARM64Packed // nil where there is a record
 	// IsFragment: the range is a part of a function, and has no prologue.
 	IsFragment bool
 	// Prolog are the codes in the order in which they are undone. Behind an end_c come those of the prologue
@@ -23,7 +24,7 @@ type ARM64Info struct {
 	Handler uint64        // the language's handler of exceptions; 0 where there is none
 }
 
-// ARM64Packed are the members of an entry of .pdata without a record. It is zero where there is one.
+// ARM64Packed are the members of an entry of .pdata without a record.
 type ARM64Packed struct {
 	RegF, RegI uint8  // how many floating-point registers, less one, and integer registers are saved
 	H          bool   // x0 to x7 are stored too
@@ -93,6 +94,32 @@ func (f *File) ARM64Info(fn Function) (*ARM64Info, error) {
 		return f.arm64Packed(fn, flag == arm64PackedFragment)
 	}
 	return f.arm64Record(fn)
+}
+
+// IsSignalFrame reports whether the code that the range returns to was interrupted, and called nothing.
+func (u *ARM64Info) IsSignalFrame() bool {
+	return slices.ContainsFunc(u.Prolog, func(c ARM64Code) bool { return arm64Operations[c.Operation].kind == pushes })
+}
+
+// End returns the end of an epilogue.
+func (e *ARM64Epilog) End() uint64 { return e.Start + arm64EpilogSize(e.Codes) }
+
+// Instructions returns how many instructions of a range codes have, up to the end of their scope.
+func Instructions(codes []ARM64Code) int {
+	n, _ := arm64Instructions(codes)
+	return n
+}
+
+// arm64EntryAddress returns the virtual address of an entry of .pdata; 0 where it is not found.
+func (f *File) arm64EntryAddress(e runtimeFunction) uint64 {
+	rva, size := f.header.directory(directoryExcept)
+	b := f.source.upTo(rva, uint64(min(size, maxTable)))
+	count := len(b) / arm64EntrySize
+	i := sort.Search(count, func(i int) bool { return u32(b, i*arm64EntrySize) >= e.begin })
+	if i == count || u32(b, i*arm64EntrySize) != e.begin {
+		return 0
+	}
+	return f.address(rva + uint32(i*arm64EntrySize))
 }
 
 // arm64Header is the header of an .xdata record.

@@ -17,14 +17,14 @@ const maxAddition = 4080
 // ("ARM64 exception handling", Packed unwind data).
 func (f *File) arm64Packed(fn Function, isFragment bool) (*ARM64Info, error) {
 	word := fn.entry.unwind
-	p := ARM64Packed{
+	p := &ARM64Packed{
 		RegF: uint8(word >> 13 & 7), RegI: uint8(word >> 16 & 15), H: word>>20&1 != 0, CR: uint8(word >> 21 & 3), FrameSize: word >> 23 * 16,
 	}
 	codes, homes, err := p.codes()
 	if err != nil {
 		return nil, f.errorf(fn.entry.begin, "packed unwind data %#x: %w", word, err)
 	}
-	u := &ARM64Info{Packed: p, IsFragment: isFragment, Prolog: codes}
+	u := &ARM64Info{Address: f.arm64EntryAddress(fn.entry), Packed: p, IsFragment: isFragment, Prolog: codes}
 	if isFragment {
 		u.Prolog = slices.Insert(codes, 0, ARM64Code{Operation: ARM64EndC})
 		return u, nil
