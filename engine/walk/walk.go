@@ -508,7 +508,7 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	caller, err := w.recover(ctx, f, source)
-	if err != nil && source.Otherwise != nil {
+	for source.Otherwise != nil && (err != nil || caller != nil && caller.module == nil) {
 		f.forget()
 		source = source.Otherwise
 		f.source = source

@@ -43,7 +43,7 @@ type Row struct {
 	// Switches is why there is no caller where the row leads to another stack that cannot be
 	// read; "": it stays on its stack.
 	Switches string
-	// Otherwise is the row where this one leads to memory that cannot be read; nil: there is none.
+	// Otherwise is the row where this one leads to memory that cannot be read, or to no module; nil: there is none.
 	Otherwise  *Row
 	IsComplete bool // it mentions every register that the function changes
 	IsInjected bool // a signal handler made the interrupted function call this one
