@@ -508,11 +508,8 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	caller, err := w.recover(ctx, f, source)
-	for source.Otherwise != nil && (err != nil || caller != nil && caller.module == nil) {
-		f.forget()
-		source = source.Otherwise
-		f.source = source
-		caller, err = w.recover(ctx, f, source)
+	if source.Otherwise != nil {
+		source, caller, err = w.otherwise(ctx, f, source, caller, err)
 	}
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {

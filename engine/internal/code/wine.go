@@ -144,17 +144,17 @@ func (s wineEntries) Row(ctx context.Context, l *Lookup) (*Row, error) {
 		if err != nil || own == nil || own.Rules.SignalFrame {
 			return own, err // later versions have the frame of an interrupt, which leads to the code of Windows
 		}
-		guessed := l.otherCaller(own, trace.ByScan, guessedCaller(), nil)
-		windows := l.otherCaller(own, trace.ByRules, windowsCaller(), guessed)
-		return l.otherCaller(own, trace.ByRules, unixCaller(), windows), nil
+		guessed := otherCaller(own, trace.ByScan, guessedCaller(), nil)
+		windows := otherCaller(own, trace.ByRules, windowsCaller(), guessed)
+		return otherCaller(own, trace.ByRules, unixCaller(), windows), nil
 	}
 	return nil, nil
 }
 
 // otherCaller returns a row that leads to another caller, and to the one of the row otherwise where that is not there.
-func (l *Lookup) otherCaller(row *Row, by trace.FoundBy, rules []cfi.RegisterRule, otherwise *Row) *Row {
+func otherCaller(row *Row, by trace.FoundBy, rules []cfi.RegisterRule, otherwise *Row) *Row {
 	other, changed := *row, *row.Rules
 	changed.Rules, changed.ReturnAddress = rules, x86RIP
-	other.Rules, other.By, other.Dialect, other.Defaults, other.Otherwise = &changed, by, locexpr.Canonical, l.defaults, otherwise
+	other.Rules, other.By, other.Dialect, other.Otherwise, other.ToModule = &changed, by, locexpr.Canonical, otherwise, otherwise != nil
 	return &other
 }
