@@ -150,7 +150,7 @@ func (m *modules) findPE(im *peImage) object.Found {
 		identity := pe.Identity{TimeDateStamp: time, SizeOfImage: size}
 		id, codeID = object.PETimeAndSize(time, size), identity.CodeID()
 	}
-	found := m.finder.FindCode(im.path, id, codeID, false)
+	found := m.finder.FindCode(im.path, id, codeID, "", false)
 	if found.Object != nil {
 		m.objects = append(m.objects, found.Object)
 		if reason := m.foreign(found.Object); reason != "" {
