@@ -100,9 +100,10 @@ type section struct {
 	flags         uint64
 }
 
+// function is a function, with all names of those that were folded into one.
 type function struct {
-	name string
-	size uint64
+	names []string
+	size  uint64
 }
 
 var (
@@ -114,7 +115,7 @@ var (
 )
 
 // machines are the machines of images by llvm-pdbutil's names for them.
-var machines = map[string]uint16{"Amd64": 0x8664, "x86": 0x14c, "ARM64": 0xaa64, "Unknown": 0x8664}
+var machines = map[string]uint16{"Amd64": 0x8664, "x86": 0x14c, "Arm64": 0xaa64, "Unknown": 0x8664}
 
 // readDump reads what llvm-pdbutil says of a file, and of the header of its debug information.
 func readDump(text, header string) (*dump, error) {
@@ -151,9 +152,8 @@ func readDump(text, header string) (*dump, error) {
 		size, _ := strconv.ParseUint(m[4], 10, 64)
 		if segment >= 1 && segment <= len(d.sections) && size > 0 {
 			rva := d.sections[segment-1].address + offset
-			if _, has := d.functions[rva]; !has {
-				d.functions[rva] = function{m[1], size}
-			}
+			f := d.functions[rva]
+			d.functions[rva] = function{append(f.names, m[1]), max(f.size, size)}
 		}
 	}
 	return d, nil
@@ -236,7 +236,7 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 	for _, m := range funcLine.FindAllStringSubmatch(string(out), -1) {
 		rva, _ := strconv.ParseUint(m[1], 16, 64)
 		size, _ := strconv.ParseUint(m[2], 16, 64)
-		ours[rva] = function{m[3], size}
+		ours[rva] = function{[]string{m[3]}, size}
 	}
 	c := newCount(r.details)
 	isMoved := strings.HasPrefix(filepath.Base(path), "omap_")
@@ -252,13 +252,13 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 		case isMoved:
 			c.other["moved by the linker behind the compiler"]++
 		case !has:
-			c.differ("? missing function", "%#x %s", rva, theirs.name)
+			c.differ("? missing function", "%#x %s", rva, theirs.names)
 		case own.size != theirs.size:
-			c.differ("? another size", "%#x %s: %d, llvm-pdbutil %d", rva, theirs.name, own.size, theirs.size)
-		case bare(own.name) != bare(theirs.name):
-			c.differ("? another name of a function", "%#x %q, llvm-pdbutil %q", rva, own.name, theirs.name)
-		default:
+			c.differ("? another size", "%#x %s: %d, llvm-pdbutil %d", rva, theirs.names, own.size, theirs.size)
+		case slices.ContainsFunc(theirs.names, func(name string) bool { return bare(name) == bare(own.names[0]) }):
 			c.equal++
+		default:
+			c.differ("? another name of a function", "%#x %q, llvm-pdbutil %q", rva, own.names, theirs.names)
 		}
 	}
 	if n := c.print(name + ": functions"); n > 0 {
@@ -269,7 +269,7 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 
 // bare returns a function's name without what one of the two leaves out: parameters, spaces.
 func bare(name string) string {
-	name = strings.ReplaceAll(name, " ", "")
+	name = strings.NewReplacer(" ", "", "dtor'", "destructor'", "class", "", "struct", "", "enum", "").Replace(name)
 	depth := 0
 	for i := 0; i < len(name); i++ {
 		switch {
