@@ -2,6 +2,8 @@
 
 package pdb
 
+import "github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+
 // Data calls yield with the variables that have symbols, in any order. The size is 0 where it is
 // unknown.
 func (f *File) Data(yield func(name string, address, size uint64)) error {
@@ -43,6 +45,10 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 		return
 	}
 	if address, ok := f.address(rva); ok {
-		yield(r.text(), address, 0)
+		size := uint64(0)
+		if types := f.types().types; types != nil && r.kind != kindPublic {
+			size, _ = types.Size(codeview.TypeIndex(first))
+		}
+		yield(r.text(), address, size)
 	}
 }
