@@ -5,6 +5,7 @@ package pdb
 import (
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -176,11 +177,10 @@ func (f *File) readable(name string) (function, linkage string) {
 	return function, name
 }
 
-// undecorated is symbol.Demangle, also of the names that Windows gives to functions of C on
-// 32-bit x86: _cdecl, _stdcall@4, @fastcall@8, vectorcall@@16.
+// undecorated is symbol.Demangle, also of the names of C on 32-bit x86.
 func (f *File) undecorated(name string) string {
-	if f.identity.Machine == machineX86 {
-		name = withoutConvention(name)
+	if f.identity.Machine == pe.MachineX86 {
+		name = pe.WithoutConvention(name)
 	}
 	return symbol.Demangle(name)
 }
