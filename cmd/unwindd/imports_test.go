@@ -81,6 +81,7 @@ var floors = []string{
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
+	"engine/internal/symbol/postfix",  // expressions of its neighbours
 	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
 	"engine/internal/symbol/dname",    // how names of D read
 	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
@@ -92,6 +93,7 @@ var floors = []string{
 	"engine/internal/target/linetext",  // how they read lines
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
+	"engine/internal/target/wine",      // what Wine keeps in memory, likewise
 	"engine/internal/selection",        // what is shown of profiles
 	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield
@@ -107,6 +109,7 @@ var floors = []string{
 	"engine/internal/cabinet",    // what files of stores come packed in
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
+	"engine/internal/symbol/msf/msftest",
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them

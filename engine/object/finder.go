@@ -30,6 +30,9 @@ type Finder struct {
 	// Sysroot is the directory beneath which the target's paths are; "" is "/".
 	// Symbolic links are followed inside it and never lead out of it.
 	Sysroot string
+	// Drives is the directory beneath Sysroot that has a link to each drive of Windows, as "c:": the
+	// dosdevices of Wine. "": paths of Windows are looked for without their drive only.
+	Drives string
 	// Exe is the executable of the target; "": the file at the target's path.
 	Exe string
 	// Provided are user-provided files for modules of the target, by their paths there or base
@@ -414,7 +417,7 @@ func (f *Finder) places(name string) iter.Seq[place] {
 // eachPlace yields the places for a file, until yield returns false, which it returns.
 func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 	if slashed, ok := cutWindows(name); ok {
-		return f.eachWindowsPlace(slashed, entry, yield)
+		return f.eachWindowsPlace(driveOf(name), slashed, entry, yield)
 	}
 	p := f.rootPlace(name)
 	p.entry = entry

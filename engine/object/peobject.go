@@ -213,6 +213,10 @@ func symbolName(id []byte) string {
 // peTimeAndSize returns the identifier by which symbol servers know a PE file that names no debug
 // information.
 func (o *Object) peTimeAndSize() []byte {
-	time, size := o.pe.TimeDateStamp(), o.pe.SizeOfImage()
+	return PETimeAndSize(o.pe.TimeDateStamp(), o.pe.SizeOfImage())
+}
+
+// PETimeAndSize returns the identity of a PE file by the time and the size in memory that its headers have.
+func PETimeAndSize(time, size uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)
 }

@@ -44,7 +44,6 @@ type symbolUse struct {
 	file     *symbolFile // nil: there is none
 	base     uint64      // the address of the object that its addresses count from
 	tried    []object.Attempt
-	problems []string
 	isUnseen bool // see object.Finder
 }
 
@@ -136,7 +135,6 @@ func (o *Object) findSymbolFile(use *symbolUse) {
 		})
 		use.tried = append(use.tried, tried...)
 		if use.file != nil {
-			use.takeProblems()
 			return
 		}
 	}
@@ -173,14 +171,6 @@ func (u *symbolUse) displayPath(file string) string {
 	return file
 }
 
-// takeProblems adds problems for the records of the file that are not used.
-func (u *symbolUse) takeProblems() {
-	if c := u.file.Counts(); c.FrameData+c.FPO > 0 {
-		u.problems = append(u.problems, fmt.Sprintf(
-			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.displayPath(u.file.Path()), c.FrameData+c.FPO))
-	}
-}
-
 // maxSymbolProblems is how many problems of a symbol file are listed.
 const maxSymbolProblems = 8
 
@@ -189,7 +179,7 @@ func (u *symbolUse) allProblems() []string {
 	if u.file == nil {
 		return nil
 	}
-	list := slices.Clone(u.problems)
+	var list []string
 	first, more := u.file.Problems()
 	for i, err := range first {
 		if i == maxSymbolProblems {

@@ -298,14 +298,24 @@ func (c *contributions) at(rva uint32) (found contribution, ok bool) {
 func (c *contributions) amongUnsorted(rva uint32) (found contribution, ok bool) {
 	c.isDone.Do(c.sort)
 	i := sort.Search(len(c.sorted), func(i int) bool { return c.sorted[i].start > rva })
-	if i == 0 || rva >= c.sorted[i-1].end {
-		return found, false
+	for steps := 0; i > 0 && steps < maxOverlaps; i, steps = i-1, steps+1 {
+		if rva < c.sorted[i-1].end {
+			return c.sorted[i-1], true
+		}
 	}
-	return c.sorted[i-1], true
+	return found, false
 }
 
-// sort makes a list by address where the file's is none.
+// sort makes a list by address where the file's is none, or there is none.
 func (c *contributions) sort() {
+	defer func() {
+		slices.SortStableFunc(c.sorted, func(a, b contribution) int { return cmp.Compare(a.start, b.start) })
+		c.f.kept.Add(int64(cap(c.sorted)) * int64(unsafe.Sizeof(contribution{})))
+	}()
+	if c.count == 0 {
+		c.ofModules()
+		return
+	}
 	isSorted := true
 	var before place
 	for i := range c.count {
@@ -327,6 +337,22 @@ func (c *contributions) sort() {
 			c.sorted = append(c.sorted, contribution{section{start, start + size}, module})
 		}
 	}
-	slices.SortStableFunc(c.sorted, func(a, b contribution) int { return cmp.Compare(a.start, b.start) })
-	c.f.kept.Add(int64(cap(c.sorted)) * int64(unsafe.Sizeof(contribution{})))
+}
+
+// ofModules makes a list of the functions and lines of all modules, and of the sections for the
+// code of none.
+func (c *contributions) ofModules() {
+	for _, s := range c.d.sections {
+		c.sorted = append(c.sorted, contribution{s, noStream})
+	}
+	modules := c.d.modules()
+	for i := range modules {
+		x := modules[i].index()
+		for _, p := range x.procedures {
+			c.sorted = append(c.sorted, contribution{p.section, uint16(i)}) //nolint:gosec // numbers of modules have 16 bits
+		}
+		for _, t := range x.lines {
+			c.sorted = append(c.sorted, contribution{t.section, uint16(i)}) //nolint:gosec // likewise
+		}
+	}
 }

@@ -37,11 +37,16 @@ func (f *File) locate(address uint64) (x found, ok bool) {
 func (f *File) at(rva uint32) (x found, ok bool) {
 	x.rva = rva
 	c, ok := f.dbi.contributions().at(rva)
-	modules := f.dbi.modules()
-	if !ok || int(c.module) >= len(modules) {
+	if !ok {
 		return x, false
 	}
-	x.within, x.module = c.section, &modules[c.module]
+	x.within = c.section
+	modules := f.dbi.modules()
+	if int(c.module) >= len(modules) {
+		x.index = &moduleIndex{}
+		return x, true // a public symbol may name it
+	}
+	x.module = &modules[c.module]
 	x.index = x.module.index()
 	list := x.index.procedures
 	first, n := find(list, x.rva)

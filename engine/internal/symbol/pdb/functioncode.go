@@ -169,13 +169,14 @@ func eachPlace(rows, around []piece, yield func(section, callPlace)) {
 				break
 			}
 			p := &around[i]
-			if p.start > at {
+			if p.start > at { // no row has it
 				yield(section{at, p.start}, callPlace{file: noFile})
 				at = p.start
 			}
-			end := min(p.end, r.end)
-			yield(section{at, end}, callPlace{p.file, p.line})
-			at = end
+			if end := min(p.end, r.end); end > at {
+				yield(section{at, end}, callPlace{p.file, p.line})
+				at = end
+			}
 		}
 	}
 }
@@ -259,24 +260,39 @@ func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool
 		}
 	}
 	for at := t.start; at < t.end && isMore; {
-		first, n := find(x.procedures, at)
-		if n > 0 {
-			p := x.procedures[first]
+		p, code, ok := m.codeAt(at)
+		end := min(t.end, code.end)
+		if ok {
 			whole := f.tree(x, p, m.separatedCode().of[p.at])
-			whole.flat = clip(whole.flat, []piece{{section{at, min(t.end, p.end)}, -1, position{}}})
+			whole.flat = clip(whole.flat, []piece{{section{at, end}, -1, position{}}})
 			rows(whole)
-			at = p.end
-			continue
+		} else {
+			rows(&tree{flat: x.tablePieces(f, nil, t, section{at, end})})
 		}
-		end := t.end
-		i := sort.Search(len(x.procedures), func(i int) bool { return x.procedures[i].start > at })
-		if i < len(x.procedures) {
-			end = min(end, x.procedures[i].start)
-		}
-		rows(&tree{flat: x.tablePieces(f, nil, t, section{at, end})})
 		at = end
 	}
 	return isMore
+}
+
+// codeAt returns the procedure that has the code at an RVA, and that part of its code. Where none
+// has it, ok is false, and the code ends where that of another begins.
+func (m *module) codeAt(rva uint32) (p procedure, code section, ok bool) {
+	list := m.index().procedures
+	if first, n := find(list, rva); n > 0 {
+		return list[first], list[first].section, true
+	}
+	parts := m.separatedCode().byAddress
+	if s, ok := findSeparated(parts, rva); ok {
+		return s.of, s.section, true
+	}
+	code = section{rva, ^uint32(0)}
+	if i := sort.Search(len(list), func(i int) bool { return list[i].start > rva }); i < len(list) {
+		code.end = list[i].start
+	}
+	if i := sort.Search(len(parts), func(i int) bool { return parts[i].start > rva }); i < len(parts) {
+		code.end = min(code.end, parts[i].start)
+	}
+	return p, code, false
 }
 
 // chain appends the positions of a piece, innermost first.

@@ -2,7 +2,10 @@
 
 package pdb
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // machineX86 is the machine of 32-bit x86 (IMAGE_FILE_MACHINE_I386).
 const machineX86 = 0x14c
@@ -12,20 +15,17 @@ func withoutConvention(name string) string {
 	if name == "" || name[0] == '?' {
 		return name
 	}
-	base, size := name, ""
-	if i := strings.LastIndexByte(name, '@'); i > 0 {
-		base, size = name[:i], name[i+1:]
+	base := name
+	if i := strings.LastIndexByte(name, '@'); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		base = name[:i]
+		if vectorcall, ok := strings.CutSuffix(base, "@"); ok {
+			return cmp.Or(vectorcall, name)
+		}
 	}
-	hasSize := size != "" && strings.Trim(size, "0123456789") == ""
-	switch {
-	case hasSize && strings.HasSuffix(base, "@") && len(base) > 1:
-		return base[:len(base)-1] // vectorcall
-	case hasSize && (base[0] == '_' || base[0] == '@') && len(base) > 1:
-		return base[1:]
-	case name[0] == '_' && len(name) > 1:
-		return name[1:]
+	if base != "" && (base[0] == '_' || base[0] == '@') {
+		base = base[1:]
 	}
-	return name
+	return cmp.Or(base, name)
 }
 
 // isNameOf reports whether a procedure's qualified name may be that of a public symbol.

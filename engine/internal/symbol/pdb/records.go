@@ -52,7 +52,7 @@ func recordAt(s *msf.Stream, at, end uint32) (x record, ok bool) {
 	}
 	length := uint32(r.u16())
 	x = record{kind: r.u16(), at: at, next: at + 2 + length}
-	if length < 2 || x.next > end {
+	if length < 2 || x.next > end || x.next < at { // a stream may have 4 GiB
 		return x, false
 	}
 	x.fields, err = readAt(s, at+recordHeader, length-2)

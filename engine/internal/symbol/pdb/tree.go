@@ -176,7 +176,7 @@ func clip(list, within []piece) []piece {
 			if part.start >= part.end {
 				continue
 			}
-			if n := len(out); n > 0 && out[n-1].end == part.start && out[n-1].position == part.position {
+			if n := len(out); n > 0 && out[n-1].end == part.start && out[n-1].site == part.site && out[n-1].position == part.position {
 				out[n-1].end = part.end
 			} else {
 				out = append(out, part)
