@@ -22,15 +22,17 @@ const (
 // A File is a PE file. It may be used concurrently. The bytes of a mapped file are
 // read inside object.Guard.
 type File struct {
-	name     string
-	source   fileSource
-	header   header
-	base     uint64
-	sections []*Section
-	byName   map[string]*Section
-	mapped   []*Section   // those that an image has, sorted by RVA
-	symbols  []byte       // the symbol table
-	names    *stringTable // nil where there is none
+	name      string
+	source    fileSource
+	header    header
+	base      uint64
+	isImage   bool   // see NewImage
+	headersAt uint64 // offset of the headers; not 0 of an image only
+	sections  []*Section
+	byName    map[string]*Section
+	mapped    []*Section   // those that an image has, sorted by RVA
+	symbols   []byte       // the symbol table
+	names     *stringTable // nil where there is none
 
 	tableOnce sync.Once
 	table     functionTable
@@ -53,9 +55,9 @@ func New(name string, data []byte) (*File, error) {
 	}
 	f.header, f.base = header, header.imageBase
 	f.names = newStringTable(data, &header)
-	f.readSections(data, f.names)
+	f.readSections(data, data)
 	f.readSymbols(data)
-	f.source = fileSource{data: data, headers: header.sizeOfHeaders, mapped: f.mapped}
+	f.source = fileSource{data: data, head: prefix(data, 0, uint64(header.sizeOfHeaders)), mapped: f.mapped}
 	for _, s := range f.sections {
 		s.checkBounds()
 	}
@@ -93,6 +95,9 @@ func (f *File) IsPlus() bool { return f.header.isPlus }
 
 // ImageBase returns the virtual address that RVAs are relative to, which the file prefers.
 func (f *File) ImageBase() uint64 { return f.base }
+
+// HeadersOffset returns where the headers are: 0 in a file, an offset of the bytes that have an image.
+func (f *File) HeadersOffset() uint64 { return f.headersAt }
 
 // SizeOfHeaders returns how many bytes at the start of the file are at the start of the image.
 func (f *File) SizeOfHeaders() uint32 { return f.header.sizeOfHeaders }
