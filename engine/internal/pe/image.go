@@ -32,7 +32,8 @@ func NewImage(name string, data []byte, pieces []Piece) (*File, error) {
 		b, offset := pieceAt(data, pieces, s.RVA)
 		s.Offset, s.RawSize = offset, uint32(min(uint64(len(b)), uint64(s.span())))
 	}
-	f.source = fileSource{data: data, head: prefix(head, 0, uint64(header.sizeOfHeaders)), mapped: f.mapped}
+	end := max(uint64(header.sizeOfHeaders), uint64(header.sectionTable+sectionSize*header.sectionCount)) // in hostile ones headers do not have them
+	f.source = fileSource{data: data, head: prefix(head, 0, end), mapped: f.mapped}
 	return f, nil
 }
 
