@@ -40,6 +40,7 @@ type Target struct {
 	files    target.FileBytes
 	regions  []region // by address; nil where the dump has no mappings
 	info     trace.Target
+	spent    uint64 // on images in memory, see spend
 	problems []string
 }
 

@@ -227,11 +227,19 @@ func (t *Target) loadedWhole(recorded *Module) *object.Object {
 // loadedPE opens the image of a PE file where it lies in the dump; nil where it is not that of the
 // module, or its headers are not there.
 func (t *Target) loadedPE(m *target.Module, recorded *Module) *object.Object {
-	o, err := object.NewLoaded(recorded.Name, t.data, t.pieces(recorded))
+	pieces := t.pieces(recorded)
+	if !t.spend(m, recorded, len(pieces)) {
+		return nil
+	}
+	o, err := object.NewLoaded(recorded.Name, t.data, pieces)
 	if err != nil {
 		return nil
 	}
 	f := o.PE()
+	if !t.spend(m, recorded, len(f.Sections())) {
+		_ = o.Close()
+		return nil
+	}
 	reason := t.otherCode(o)
 	if isBuild := f.TimeDateStamp() == recorded.Timestamp && f.SizeOfImage() == recorded.Size; reason == "" && !isBuild && !o.HasID(m.BuildID) {
 		reason = fmt.Sprintf("it has time %#x and size %#x, the list of modules has %#x and %#x", f.TimeDateStamp(), f.SizeOfImage(), recorded.Timestamp, recorded.Size)
@@ -245,6 +253,18 @@ func (t *Target) loadedPE(m *target.Module, recorded *Module) *object.Object {
 		m.Symbols.DebugFile, m.Symbols.DebugID = object.LastPart(cmp.Or(id.PDB, recorded.Name)), id.DebugID()
 	}
 	return o
+}
+
+// spend counts the parts of an image in memory, which have spentOn bytes of the dump at least. Images lie apart,
+// so that all of them together have no more than the dump; where modules share memory the later ones are
+// not read.
+func (t *Target) spend(m *target.Module, recorded *Module, count int) bool {
+	const spentOn = 40 // of a section
+	if t.spent += uint64(count)*spentOn + spentOn; t.spent <= uint64(len(t.data)) {
+		return true
+	}
+	m.Problem = fmt.Sprintf("the image of %s in the dump's memory was not read: the images before it have as many parts as the dump has bytes for", recorded.Name)
+	return false
 }
 
 // pieces returns where the memory of a module is in the dump. Ranges that follow one another in both are
