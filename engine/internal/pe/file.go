@@ -34,6 +34,7 @@ type File struct {
 	symbols   []byte       // the symbol table
 	names     *stringTable // nil where there is none
 
+	hybrid    func() hybrid // see readHybrid
 	tableOnce sync.Once
 	table     functionTable
 	tableErr  error
@@ -48,7 +49,7 @@ const maxProblems = 16
 // New reads the headers of a file. The bytes must not change; the name is used in
 // messages only. A file that is no PE file gives ErrNotPE.
 func New(name string, data []byte) (*File, error) {
-	f := &File{name: name}
+	f := newFile(name)
 	header, err := readHeader(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -62,6 +63,12 @@ func New(name string, data []byte) (*File, error) {
 		s.checkBounds()
 	}
 	return f, nil
+}
+
+func newFile(name string) *File {
+	f := &File{name: name}
+	f.hybrid = sync.OnceValue(f.readHybrid)
+	return f
 }
 
 // problem keeps a sentence that names the file.

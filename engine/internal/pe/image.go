@@ -20,7 +20,8 @@ type Piece struct {
 // loader writes into headers where it has put the image: ImageBase may be that. Symbols are in files
 // only, and so are sections' names of more than 8 bytes. ErrNotPE where no piece begins as an image.
 func NewImage(name string, data []byte, pieces []Piece) (*File, error) {
-	f := &File{name: name, isImage: true}
+	f := newFile(name)
+	f.isImage = true
 	head, at := pieceAt(data, pieces, 0)
 	header, err := readHeader(head)
 	if err != nil {

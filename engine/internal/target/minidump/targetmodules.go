@@ -171,7 +171,15 @@ func (id *Identity) printedGUID() []byte {
 // otherCode returns the reason why a file cannot be the loaded one; "" where it can.
 func (t *Target) otherCode(o *object.Object) string {
 	if want := elfMachines[t.arch()]; o.Machine() != want {
-		return fmt.Sprintf("it is for %s, the dump is of %s", object.DescribeMachine(o.Machine()), t.arch())
+		what := "it is for " + object.DescribeMachine(o.Machine())
+		if o.IsPE() && o.PE().Hybrid() != "" {
+			what = "it is " + o.PE().Hybrid()
+		}
+		what += fmt.Sprintf(", the dump is of %s", t.arch())
+		if t.os() == Windows && t.arch() == ArchARM64 && (o.Machine() == elfMachines[ArchAMD64] || o.Machine() == elfMachines[ArchX86]) {
+			what += ", where such code runs under emulation"
+		}
+		return what
 	}
 	if len(o.Segments()) == 0 {
 		return "it has nothing that is loaded"
