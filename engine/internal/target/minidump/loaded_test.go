@@ -102,8 +102,9 @@ func TestAnImageOfAnotherBuildIsNotUsed(t *testing.T) {
 	list := libraries(t)
 	m := newLoadedModule(t, list[ArchAMD64])
 	for want, b := range map[string]*minidumptest.Builder{
-		"it has time ":                  m.dump(9, 1, [2]int{0x1000, 0x1000}),
-		"(x86_64), the dump is of i386": m.dump(0, m.file.PE().TimeDateStamp(), [2]int{0x1000, 0x1000}),
+		"it has time ":                         m.dump(9, 1, [2]int{0x1000, 0x1000}),
+		"where such code runs under emulation": m.dump(12, m.file.PE().TimeDateStamp(), [2]int{0x1000, 0x1000}),
+		"(x86_64), the dump is of i386":        m.dump(0, m.file.PE().TimeDateStamp(), [2]int{0x1000, 0x1000}),
 	} {
 		if got := openTarget(t, b).Modules()[0]; got.Object != nil || !strings.Contains(got.Problem, want) {
 			t.Errorf("%v, %q, expected %q", got.Object, got.Problem, want)
