@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -296,6 +297,62 @@ func TestFramePointersOfARM64LeadThroughSignedAddresses(t *testing.T) {
 		got := pcsOf(dump.Walk(context.Background(), dump.Threads()[0]))
 		if want := []uint64{module + 0x100, module + 0x200, module + 0x300}; !slices.Equal(got, want) {
 			t.Errorf("%s: %#x, expected %#x", name, got, want)
+		}
+	}
+}
+
+// TestMinidumpsOfARM64WalkLikeTheirCores writes what a core of Linux on arm64 has as each writer writes a dump:
+// the walks are the core's.
+func TestMinidumpsOfARM64WalkLikeTheirCores(t *testing.T) {
+	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
+	const root = "/usr/aarch64-linux-gnu"
+	crashpad := func(mask uint64) func(*minidumptest.Builder) {
+		return func(b *minidumptest.Builder) {
+			b.Stream(uint32(minidump.StreamCrashpadInfo), uint32(1), make([]byte, 32), make([]byte, 16), uint32(0), mask)
+		}
+	}
+	modern := func(c []byte) { binary.LittleEndian.PutUint32(c, 0x400007) }
+	for name, w := range map[string]struct {
+		dumpWriter
+		more []func(*minidumptest.Builder)
+	}{
+		"Breakpad's older format": {dumpWriter{0x8003, aarch64.Description(), 796, func(c []byte) { binary.LittleEndian.PutUint64(c, 0x80000006) }}, nil},
+		"Breakpad":                {dumpWriter{12, aarch64.Description(), 912, modern}, nil},
+		"Crashpad":                {dumpWriter{12, aarch64.Description(), 912, modern}, []func(*minidumptest.Builder){crashpad(0x7f << 48)}},
+	} {
+		for _, flags := range [][]string{{"-O1", "-g"}, {"-O2", "-g", "-mbranch-protection=standard"}} {
+			t.Run(name+" "+strings.Join(flags, " "), func(t *testing.T) {
+				dir := t.TempDir()
+				exe := filepath.Join(dir, "subject")
+				oracle.Run(t, "aarch64-linux-gnu-gcc", append(flags, "-Wl,--build-id", "-o", exe, subject.Source(t, "aarch64crash.c"))...)
+				cmd := exec.Command("sh", "-c", "ulimit -c unlimited && exec qemu-aarch64 -cpu max -L "+root+" ./subject data")
+				cmd.Dir = dir
+				_ = cmd.Run() // it crashes
+				cores, _ := filepath.Glob(filepath.Join(dir, "qemu_*.core"))
+				if len(cores) != 1 {
+					t.Fatalf("%d cores", len(cores))
+				}
+				e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{aarch64.New()}}, Sysroot: root, Exe: exe})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				core, err := e.Open(cores[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, "made.dmp")
+				w.write(t, core, path, identities["BpEL"], w.more...)
+				dump, err := e.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := summary(core.Walk(context.Background(), core.Threads()[0])), summary(dump.Walk(context.Background(), dump.Threads()[0]))
+				want[1], got[1] = "", "" // these dumps have no names of threads
+				if d := cmp.Diff(want, got); d != "" || len(want) < 7 {
+					t.Errorf("(-core +dump)\n%s", d)
+				}
+			})
 		}
 	}
 }
