@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -71,7 +72,7 @@ func (o *Object) resolver() *resolve.Resolver {
 func (o *Object) OpenSymbols() {
 	r := o.resolver()
 	switch {
-	case r == nil:
+	case r == nil || r.PDB() != nil: // PDB files have indexes
 	case !o.library.noNames.Load():
 		r.Functions()
 	default:
@@ -89,6 +90,14 @@ func (o *Object) DWARF() *dwarf.Reader {
 	return nil
 }
 
+// PDB returns the PDB file with the debug information; nil where there is none.
+func (o *Object) PDB() *pdb.File {
+	if r := o.resolver(); r != nil {
+		return r.PDB()
+	}
+	return nil
+}
+
 // watchedSymbols returns the functions that the architecture named: a library has a hundred
 // thousand, and the plugin reads the symbol table itself if it wants all. A function without
 // a size ends where the next one begins, so the next one is listed too.
@@ -98,7 +107,7 @@ func (o *Object) watchedSymbols(m *Machine) []sdk.SymbolInfo {
 		return nil
 	}
 	d.watchedOnce.Do(func() {
-		if o.library.noNames.Load() {
+		if o.library.noNames.Load() || d.resolver.PDB() != nil {
 			if list, ok := d.resolver.Named(m.watched); ok {
 				for _, s := range list {
 					d.watched = append(d.watched, o.symbolInfo(&s))

@@ -19,6 +19,7 @@ import (
 var rowSources = []func(*Object) RowSource{
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
+	newWineEntries,    // functions at which Wine enters the code of Windows
 	newOverridingRows, // of the plugin, above call frame information
 	newUnwindCodes,    // .pdata, .xdata
 	newCheckedFrames,  // code that contradicts call frame information
@@ -118,6 +119,9 @@ func (l *Lookup) complete(r *Row) *Row {
 	}
 	if r.Outermost == "" {
 		r.Outermost = l.outermost
+	}
+	if r.Otherwise != nil {
+		l.complete(r.Otherwise)
 	}
 	if r.IsInjected = l.isInjected; r.IsInjected && r.Rules != nil {
 		r.Rules = injectedRow(r.Rules, l.machine)
