@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"math"
@@ -9,18 +9,22 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// maxCode is the size of the largest function that is analysed.
-const maxCode = 1 << 18
+// MaxCode is the size of the largest function that is analysed.
+const MaxCode = 1 << 18
 
 // flow follows code from an instruction over every branch, and finds the
 // state before each instruction that it reaches. Addresses are offsets in the code.
 type flow struct {
 	*codeflow.Function[state]
 	code  []byte
-	start state            // at the beginning
-	order *[gprCount]uint8 // of the registers by which frames are found
+	mode  *Mode
+	start state   // at the beginning
+	order []uint8 // of the registers by which frames are found
+	// removed has what callees of 32-bit code remove from the stack, by the address of the call.
+	removed map[uint64]removal
+	body    *int64 // see bodyLevel
 
-	effects []effect
+	effects []Effect
 	index   codeflow.Table[int32] // of the effect at an offset, plus one; negative: none there
 	symbols map[uint64]uint8
 	tables  []uint64 // offsets of the jumps through tables
@@ -39,18 +43,24 @@ type point = codeflow.Point[state]
 // maxCalls is the number of calls in a row that are assumed to return to find evidence.
 const maxCalls = 8
 
-func newFlow(pieces *codeflow.Pieces, start state, isAhead bool) *flow {
-	f := &flow{code: pieces.Code, start: start, order: &searchOrder, symbols: make(map[uint64]uint8)}
+func (m *Mode) newFlow(pieces *codeflow.Pieces, start state, isAhead bool) *flow {
+	f := &flow{mode: m, code: pieces.Code, start: start, order: m.Search, symbols: make(map[uint64]uint8)}
+	if m.Word == 4 {
+		f.removed = make(map[uint64]removal)
+		if level, ok := m.bodyLevel(f.code); ok && !isAhead {
+			f.body = &level
+		}
+	}
 	f.Function = codeflow.NewFunction(f, pieces, 1, codeflow.Limits{Steps: min(8<<20, 1<<14+128*len(f.code)), Calls: maxCalls})
 	f.IsAhead = isAhead
 	return f
 }
 
 // effect returns the effect of the instruction at an offset; nil where there is none.
-func (f *flow) effect(address uint64) *effect {
+func (f *flow) effect(address uint64) *Effect {
 	i := f.index.Put(address)
 	if *i == 0 {
-		e, ok := readEffect(f.code[address:])
+		e, ok := f.mode.ReadEffect(f.code[address:])
 		if !ok {
 			*i = -1
 			return nil
@@ -65,11 +75,11 @@ func (f *flow) effect(address uint64) *effect {
 }
 
 // flowKinds has the effects that do not lead to the next instruction alone.
-var flowKinds = [...]codeflow.Kind{effectCall: codeflow.Call, effectReturn: codeflow.Return, effectJump: codeflow.Jump,
-	effectBranch: codeflow.Branch, effectStop: codeflow.Stop}
+var flowKinds = [...]codeflow.Kind{Call: codeflow.Call, Return: codeflow.Return, Jump: codeflow.Jump,
+	Branch: codeflow.Branch, Stop: codeflow.Stop}
 
-func (e *effect) instruction() codeflow.Instruction {
-	return codeflow.Instruction{Kind: flowKinds[e.kind], Length: e.length, IsDirect: e.direct, Distance: e.target}
+func (e *Effect) instruction() codeflow.Instruction {
+	return codeflow.Instruction{Kind: flowKinds[e.Kind], Length: e.Length, IsDirect: e.IsDirect, Distance: e.Target}
 }
 
 // Instruction reads the instruction at an offset.
@@ -100,20 +110,20 @@ func (f *flow) run() error {
 // followed too, it is evidence that the stack pointer becomes the one that the function
 // jumps through tables with.
 func (f *flow) Examine(a *arrival, calls int) codeflow.Trial {
-	f.begin, f.level = a.State.gpr[gprSP], value{}
-	if s := f.tableState(); s != nil && s.gpr[gprSP] != f.begin && calls > 0 {
-		f.level = s.gpr[gprSP]
+	f.begin, f.level = a.State.gpr[SP], value{}
+	if s := f.tableState(); s != nil && s.gpr[SP] != f.begin && calls > 0 {
+		f.level = s.gpr[SP]
 	}
-	tables := len(f.tables)
-	t := f.Try(a, calls, math.MaxInt)
-	f.tables = f.tables[:tables]
-	return t
+	if f.mode.Word == 4 {
+		return f.examineRemoved(a, calls)
+	}
+	return f.try(a, calls)
 }
 
 // Rank has calls without arguments on the stack examined first: the code after them may
 // show through which tables the function jumps.
 func (f *flow) Rank(a *arrival) int {
-	if pushedBefore(f.code, int(a.Address)) > 0 {
+	if f.mode.pushedBefore(f.code, int(a.Address)) > 0 {
 		return 1
 	}
 	return 0
@@ -124,10 +134,13 @@ func (f *flow) Rank(a *arrival) int {
 // become it, as after a call whose arguments were pushed. In other functions it must not
 // follow a call whose arguments stay on the stack.
 func (f *flow) Guess(a *arrival, _ codeflow.Trial) codeflow.Decision {
-	isPlausible := hasDroppedArguments
+	if r, ok := f.removed[a.Source]; ok && !r.isSure && f.body != nil {
+		a.State.gpr[SP] = value{} // the frame is lost unless another register has it
+	}
+	isPlausible := f.mode.hasDroppedArguments
 	if len(f.tables) > 0 {
 		table := f.tableState()
-		isPlausible = func([]byte, int) bool { return table != nil && a.State.gpr[gprSP] == table.gpr[gprSP] }
+		isPlausible = func([]byte, int) bool { return table != nil && a.State.gpr[SP] == table.gpr[SP] }
 	}
 	if isPlausible(f.code, int(a.Address)) {
 		return codeflow.Believed
@@ -138,7 +151,11 @@ func (f *flow) Guess(a *arrival, _ codeflow.Trial) codeflow.Decision {
 // Apply makes a state the one after an instruction.
 func (f *flow) Apply(address uint64, st *state) {
 	e := f.effect(address)
-	st.apply(e, f.symbol(address, e), f.IsAhead)
+	if e.Kind == Call && f.mode.Word == 4 {
+		f.applyCall32(address, e, st)
+		return
+	}
+	st.apply(f.mode, e, f.symbol(address, e), f.IsAhead)
 }
 
 // Call takes a call of the next instruction for a read of the PC. A call inside the
@@ -148,7 +165,7 @@ func (f *flow) Call(address, next uint64, st *state) (continues bool) {
 	target, isInside := f.Target(address, &in)
 	switch {
 	case isInside && target == next:
-		st.push(value{}, 8, f.IsAhead)
+		st.push(f.mode, value{}, f.mode.Word, f.IsAhead)
 		return true
 	case isInside && target > 0 && !f.IsAhead && f.Trial() == nil && f.Point(target) == nil:
 		f.Arrive(target, &f.start)
@@ -159,24 +176,24 @@ func (f *flow) Call(address, next uint64, st *state) (continues bool) {
 // Leave judges a region by how it leaves the function: by a return, or by a jump that may
 // be a tail call.
 func (f *flow) Leave(offset uint64, st *state) {
-	e, t, sp := f.effect(offset), f.Trial(), st.gpr[gprSP]
+	e, t, sp := f.effect(offset), f.Trial(), st.gpr[SP]
 	switch {
-	case e == nil, e.kind == effectStop:
-	case e.kind == effectJump && !e.direct:
+	case e == nil, e.Kind == Stop:
+	case e.Kind == Jump && !e.IsDirect:
 		if f.isThroughTable(e, st) {
 			f.tables = append(f.tables, offset)
 		}
 	case t == nil, f.IsAhead:
-	case sp == entryValue(gprSP):
+	case sp == entryValue(SP):
 		t.IsConfirmed = true
-	case e.kind == effectReturn && sp.kind == address:
+	case e.Kind == Return && sp.kind == address:
 		t.IsContradicted = true
 	}
 }
 
 // symbol is the symbol that an instruction makes.
-func (f *flow) symbol(offset uint64, e *effect) uint8 {
-	if e.kind != effectAlign {
+func (f *flow) symbol(offset uint64, e *Effect) uint8 {
+	if e.Kind != Align {
 		return 0
 	}
 	s, ok := f.symbols[offset]
@@ -191,7 +208,7 @@ func (f *flow) symbol(offset uint64, e *effect) uint8 {
 // was below its initial value.
 func (f *flow) Join(p *point, st *state, isFirst bool) (hasChanged bool) {
 	if t := f.Trial(); t != nil {
-		sp := st.gpr[gprSP]
+		sp := st.gpr[SP]
 		isBelow := sp.kind != address || sp.base != f.begin.base || sp.off < f.begin.off
 		t.Note = t.Note || isBelow
 		t.IsConfirmed = t.IsConfirmed || sp == f.level && sp.kind != unknown && !t.Note
@@ -213,28 +230,28 @@ func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
 func (f *flow) hasLost(a, b, both *state) bool {
 	if f.IsAhead {
 		// The preserved registers may have any value by now.
-		return a.gpr[gprSP] != b.gpr[gprSP]
+		return a.gpr[SP] != b.gpr[SP]
 	}
-	return (a.knows()|b.knows())&^both.knows() != 0
+	return (f.knows(a)|f.knows(b))&^f.knows(both) != 0
 }
 
 // IsWrongReturn reports whether an instruction is a return where the stack pointer is not
 // at the return address.
 func (f *flow) IsWrongReturn(p *point) bool {
-	e, sp := f.effect(p.Address), p.State.gpr[gprSP]
-	return e != nil && e.kind == effectReturn && sp.kind != unknown && sp != entryValue(gprSP)
+	e, sp := f.effect(p.Address), p.State.gpr[SP]
+	return e != nil && e.Kind == Return && sp.kind != unknown && sp != entryValue(SP)
 }
 
 // Row is the row of an instruction.
 func (f *flow) Row(p *point) (row cfi.Row, ok bool) {
-	v := p.State.view(f.order, f.effect(p.Address).kind == effectCall)
-	return v.row(), v.cfa.Kind != cfi.NoCFA
+	v := p.State.view(f.mode, f.order, f.effect(p.Address).Kind == Call)
+	return v.row(f.mode), v.cfa.Kind != cfi.NoCFA
 }
 
 // knows returns the known parts of a state's frame, a bit each: the CFA, the caller's
 // preserved registers and the return address.
-func (s *state) knows() (bits uint32) {
-	v := s.view(&searchOrder, false)
+func (f *flow) knows(s *state) (bits uint32) {
+	v := s.view(f.mode, f.mode.Search, false)
 	if v.cfa.Kind == 0 {
 		return 0
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"slices"
@@ -12,44 +12,35 @@ import (
 type view struct {
 	cfa   cfi.CFARule
 	rules []cfi.RegisterRule
-	// found has the known ones of calleeSaved, and last the return address.
-	found [len(calleeSaved) + 1]bool
+	// found has the known ones of Mode.Saved, and last the return address.
+	found [maxSaved + 1]bool
 }
 
 // row is the frame as a row.
-func (v *view) row() cfi.Row {
-	return cfi.Row{CFA: v.cfa, Rules: v.rules, ReturnAddress: uint64(rip)}
+func (v *view) row(m *Mode) cfi.Row {
+	return cfi.Row{CFA: v.cfa, Rules: v.rules, ReturnAddress: uint64(m.PC)}
 }
 
-// searchOrder is the order in which registers are searched for an address of the frame:
-// the longest unchanged first.
-var searchOrder = [gprCount]uint8{gprBP, gprSP, gprBX, gprR12, gprR13, gprR14, gprR15,
-	gprR10, gprR11, gprAX, gprCX, gprDX, gprSI, gprDI, gprR8, gprR9}
+// maxSaved is the number of registers that the functions of any mode keep for their
+// callers.
+const maxSaved = 6
 
-// stackOrder is searchOrder for functions that change stacks: an address from the stack
-// pointer is on the current one.
-var stackOrder = func() [gprCount]uint8 {
-	order := searchOrder
-	order[0], order[1] = gprSP, gprBP
-	return order
-}()
-
-// gprOf is the inverse of dwarfNumber.
-func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], register)) }
+// GPROf is the general register with a DWARF number.
+func (m *Mode) GPROf(register uint32) uint8 { return uint8(slices.Index(m.Numbers[:], register)) }
 
 // view describes the frame of a function that began with the return address at the stack
-// pointer: the CFA is 8 above. atCall means that the row also holds while a call is in
-// progress, when only preserved registers keep their values. Rules that are the psABI's
+// pointer: the CFA is a word above. atCall means that the row also holds while a call is in
+// progress, when only preserved registers keep their values. Rules that are the convention's
 // defaults are left out; registers that cannot be recovered are undefined. Registers are
 // searched in order.
-func (s *state) view(order *[gprCount]uint8, atCall bool) view {
-	l := look{s, order, atCall}
+func (s *state) view(m *Mode, order []uint8, atCall bool) view {
+	l := look{m, s, order, atCall}
 	out := view{cfa: l.cfa()}
 	if out.cfa.Kind == cfi.NoCFA {
 		return out
 	}
-	for i, register := range calleeSaved {
-		r := gprOf(register)
+	for i, register := range m.Saved {
+		r := m.saved[i]
 		if s.gpr[r] == entryValue(r) {
 			out.found[i] = true
 			continue
@@ -62,20 +53,21 @@ func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 	if !ok {
 		return view{}
 	}
-	out.found[len(calleeSaved)] = true
-	out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(rip), Rule: how})
+	out.found[maxSaved] = true
+	out.rules = append(out.rules, cfi.RegisterRule{Column: uint64(m.PC), Rule: how})
 	return out
 }
 
 // look looks for values in a state; see view.
 type look struct {
+	mode   *Mode
 	s      *state
-	order  *[gprCount]uint8
+	order  []uint8
 	atCall bool
 }
 
 // isKept reports whether a register keeps its value for as long as the row holds.
-func (l *look) isKept(register uint8) bool { return !l.atCall || preserved>>register&1 != 0 }
+func (l *look) isKept(register uint8) bool { return !l.atCall || l.mode.IsPreserved(register) }
 
 // holder is a register that holds a value.
 func (l *look) holder(want value) (register uint8, ok bool) {
@@ -100,16 +92,16 @@ func (l *look) reach(base uint8, off int32) (register uint8, offset int64, ok bo
 // cfa is the rule of the CFA: an address that a register holds, or else one that the
 // stack holds.
 func (l *look) cfa() cfi.CFARule {
-	if r, offset, ok := l.reach(gprSP, 8); ok {
-		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(dwarfNumber[r]), Offset: offset}
+	if r, offset, ok := l.reach(SP, int32(l.mode.Word)); ok {
+		return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(l.mode.Numbers[r]), Offset: offset}
 	}
 	for i := range l.s.slots {
 		x := &l.s.slots[i]
-		if x.v.kind != address || x.v.base != gprSP {
+		if x.v.kind != address || x.v.base != SP {
 			continue
 		}
 		if r, offset, ok := l.reach(x.base, x.off); ok {
-			return cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(dwarfNumber[r], offset, 8-int64(x.v.off))}
+			return cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(l.mode.Numbers[r], offset, int64(l.mode.Word)-int64(x.v.off))}
 		}
 	}
 	return cfi.CFARule{}
@@ -119,20 +111,20 @@ func (l *look) cfa() cfi.CFARule {
 // one nearest to the CFA counts: that of the prologue. live leaves out what
 // lies below the stack pointer.
 func (l *look) saved(want value, live bool) (rule cfi.Rule, ok bool) {
-	sp := l.s.gpr[gprSP]
+	sp := l.s.gpr[SP]
 	for i := len(l.s.slots) - 1; i >= 0; i-- {
 		x := &l.s.slots[i]
-		if x.v != want || x.size != 8 {
+		if x.v != want || int(x.size) != l.mode.Word {
 			continue
 		}
 		if live && sp.kind == address && sp.base == x.base && x.off < sp.off {
 			continue
 		}
-		if x.base == gprSP {
-			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - 8}, true
+		if x.base == SP {
+			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - int64(l.mode.Word)}, true
 		}
 		if r, offset, found := l.reach(x.base, x.off); found {
-			rule, ok = cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(dwarfNumber[r], offset)}, true
+			rule, ok = cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(l.mode.Numbers[r], offset)}, true
 		}
 	}
 	return rule, ok
@@ -144,7 +136,7 @@ func (l *look) rule(want value) (rule cfi.Rule, ok bool) {
 		return rule, true
 	}
 	if r, ok := l.holder(want); ok {
-		return cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[r])}, true
+		return cfi.Rule{Kind: cfi.Register, Register: uint64(l.mode.Numbers[r])}, true
 	}
 	if rule, ok := l.saved(want, false); ok {
 		return rule, true
@@ -153,14 +145,14 @@ func (l *look) rule(want value) (rule cfi.Rule, ok bool) {
 }
 
 // returnAddress is the word that a call pushed.
-var returnAddress = value{kind: contents, base: gprSP}
+var returnAddress = value{kind: contents, base: SP}
 
 // entryState is the state at the first instruction of a function.
-func entryState() state {
+func (m *Mode) entryState() state {
 	var s state
 	for r := range s.gpr {
 		s.gpr[r] = entryValue(uint8(r))
 	}
-	s.slots = []slot{{base: gprSP, size: 8, v: returnAddress}}
+	s.slots = []slot{{base: SP, size: uint8(m.Word), v: returnAddress}}
 	return s
 }

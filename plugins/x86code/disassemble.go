@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// decodeInst decodes one instruction in 64-bit mode. The disassembler gets unchecked
+// Decode decodes one instruction. The disassembler gets unchecked
 // bytes, so a panic of it is an error here.
-func decodeInst(code []byte) (inst x86asm.Inst, err error) {
+func (m *Mode) Decode(code []byte) (inst x86asm.Inst, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the disassembler failed: %v", r)
 		}
 	}()
-	return x86asm.Decode(code, 64)
+	return x86asm.Decode(code, 8*m.Word)
 }
 
 // named are the right names of instructions that the disassembler takes for others.
@@ -35,7 +35,7 @@ var named = map[string]string{
 // Disassemble writes instructions as GNU tools do (AT&T syntax). An instruction
 // whose length is known but not its name is shown as .byte; a byte that begins
 // no instruction, or one cut by the end of the code, as (bad).
-func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+func (m *Mode) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	answer := &sdk.DisassembleAnswer{}
 	for at := 0; at < len(req.Code); {
 		if err := ctx.Err(); err != nil {
@@ -45,30 +45,30 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 			return nil, fmt.Errorf("code of %d bytes has more than %d instructions", len(req.Code), sdk.MaxBatch)
 		}
 		pc := req.Address + uint64(at)
-		in := disassemble(req.Code[at:], pc)
+		in := m.disassemble(req.Code[at:], pc)
 		answer.Instructions = append(answer.Instructions, in)
 		at += int(in.Size)
 	}
 	return answer, nil
 }
 
-func disassemble(code []byte, pc uint64) sdk.Instruction {
-	e, ok := layout(code)
+func (m *Mode) disassemble(code []byte, pc uint64) sdk.Instruction {
+	e, ok := m.layout(code)
 	if !ok {
 		return sdk.Instruction{Address: pc, Size: 1, Text: "(bad)"}
 	}
 	code = code[:e.length]
-	in := sdk.Instruction{Address: pc, Size: uint32(e.length)} //nolint:gosec // at most maxInstruction
+	in := sdk.Instruction{Address: pc, Size: uint32(e.length)} //nolint:gosec // at most MaxInstruction
 	if text, ok := named[string(code)]; ok {
 		in.Text = text
 		return in
 	}
-	inst, err := decodeInst(code)
+	inst, err := m.Decode(code)
 	isKnown := err == nil && inst.Len == e.length
-	in.Kind, in.Accesses = e.explain(code, &inst, isKnown, pc)
+	in.Kind, in.Accesses = m.explain(&e, code, &inst, isKnown, pc)
 	if isKnown {
-		in.Register, in.RegisterBits = operandRegister(&inst, in.Kind)
-		if in.Text, ok = gnuSyntax(&e, code, inst, pc); ok {
+		in.Register, in.RegisterBits = m.operandRegister(&inst, in.Kind)
+		if in.Text, ok = m.gnuSyntax(&e, code, inst, pc); ok {
 			return in
 		}
 	}
@@ -89,12 +89,17 @@ func bytesText(code []byte) string {
 	return b.String()
 }
 
-func gnuSyntax(e *encoding, code []byte, inst x86asm.Inst, pc uint64) (text string, ok bool) {
+func (m *Mode) gnuSyntax(e *encoding, code []byte, inst x86asm.Inst, pc uint64) (text string, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
-	memory := e.replaceMemory(code, &inst)
+	for i, a := range inst.Args {
+		if imm, ok := a.(x86asm.Imm); ok && m.Word == 4 && inst.DataSize == 16 {
+			inst.Args[i] = imm & 0xffff // the disassembler has its sign
+		}
+	}
+	memory := e.replaceMemory(m.Word == 8, code, &inst)
 	return memory(x86asm.GNUSyntax(inst, pc, nil)), true
 }

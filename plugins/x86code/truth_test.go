@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"bufio"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -118,12 +119,41 @@ func parseReadelf(r io.Reader) []knownFunction {
 	return functions
 }
 
-var gprNames = [gprCount]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-	"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
+// testMode is a mode with what its tests need.
+type testMode struct {
+	*Mode
+	name      string
+	registers []string // by their encoding, as readelf names them
+	flags     []string // of gcc
+	tolerance int      // how many times more may be wrong or unknown: callees remove arguments
+	folders   []string // of libraries
+}
+
+var testModes = []*testMode{
+	{Mode: NewMode(Convention64()), name: "64", tolerance: 1, folders: []string{"/lib/x86_64-linux-gnu", "/lib64", "/usr/lib"},
+		registers: strings.Fields("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15")},
+	// The headers and libraries of i386 are not needed: what is compiled has no library, and
+	// one header that lists what is missing in a library may be empty.
+	{Mode: NewMode(Convention32()), name: "32", tolerance: 200, flags: []string{"-m32", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all,--defsym=__stack_chk_fail_local=0,-e,main", "-idirafter", "/usr/include/x86_64-linux-gnu"},
+		folders:   []string{os.Getenv("UNWINDD_I386_LIBRARIES"), "/lib32", "/lib/i386-linux-gnu"},
+		registers: strings.Fields("eax ecx edx ebx esp ebp esi edi")},
+}
+
+// eachMode executes a test in each mode.
+func eachMode(t *testing.T, test func(t *testing.T, m *testMode)) {
+	t.Helper()
+	for _, m := range testModes {
+		t.Run(m.name, func(t *testing.T) { test(t, m) })
+	}
+}
+
+// ask makes a request of one function.
+func (m *testMode) ask(r *sdk.CodeRange) sdk.FrameRules { return m.Rules(r) }
 
 // A tally counts instructions by how the rows found by reading code stand to
 // those of CFI.
 type tally struct {
+	m                           *testMode
 	functions                   int
 	instructions, right, wrong  int
 	unknown, incomparable       int
@@ -143,12 +173,12 @@ func (c *tally) report(format string, args ...any) {
 }
 
 // parseCFA reads "rsp+16".
-func parseCFA(s string) (register int, offset int64, ok bool) {
+func (m *testMode) parseCFA(s string) (register int, offset int64, ok bool) {
 	i := strings.IndexAny(s, "+-")
 	if i < 0 {
 		return 0, 0, false
 	}
-	register = slices.Index(gprNames[:], s[:i])
+	register = slices.Index(m.registers, s[:i])
 	offset, err := strconv.ParseInt(s[i:], 10, 64)
 	return register, offset, register >= 0 && err == nil
 }
@@ -156,7 +186,7 @@ func parseCFA(s string) (register int, offset int64, ok bool) {
 // compareFunction compares the states of a function with its CFI, instruction
 // by instruction.
 func (c *tally) compareFunction(f *knownFunction, code []byte) {
-	flow := newFlow(codeflow.OnePiece(0, code), entryState(), false)
+	flow := c.m.newFlow(codeflow.OnePiece(0, code), c.m.entryState(), false)
 	if err := flow.run(); err != nil {
 		c.report("%#x: %v", f.start, err)
 		return
@@ -172,19 +202,19 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 		}
 		row := f.at(pc)
 		p, isContradicted := flow.Point(at), contradicted[at]
-		at += uint64(e.length)
-		if row == nil || p == nil && (e.filler && !e.endbr || e.kind == effectStop) {
+		at += uint64(e.Length)
+		if row == nil || p == nil && (e.IsFiller && !e.IsEndbr || e.Kind == Stop) {
 			continue
 		}
 		c.instructions++
-		register, offset, ok := parseCFA(row.cfa)
+		register, offset, ok := c.m.parseCFA(row.cfa)
 		if p == nil || isContradicted {
 			c.unknown++
 			c.report("%#x: unknown (function %#x)", pc, f.start)
 			continue
 		}
 		s := &p.State
-		v := s.view(&searchOrder, e.kind == effectCall)
+		v := s.view(c.m.Mode, c.m.Search, e.Kind == Call)
 		if v.cfa.Kind == 0 {
 			c.unknown++
 			c.report("%#x: no CFA (function %#x), CFI %s", pc, f.start, row.cfa)
@@ -198,13 +228,13 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 		} else {
 			have := s.gpr[register]
 			switch {
-			case have.kind != address || have.base != gprSP:
+			case have.kind != address || have.base != SP:
 				c.unknown++
 				c.report("%#x: CFI has %s, whose value is unknown (function %#x)", pc, row.cfa, f.start)
 				continue
-			case int64(have.off)+offset != 8:
+			case int64(have.off)+offset != int64(c.m.Word):
 				c.wrong++
-				c.report("%#x: CFA %s, found %s%+d (function %#x)", pc, row.cfa, gprNames[register], 8-int64(have.off), f.start)
+				c.report("%#x: CFA %s, found %s%+d (function %#x)", pc, row.cfa, c.m.registers[register], int64(c.m.Word)-int64(have.off), f.start)
 				continue
 			}
 			c.right++
@@ -214,8 +244,8 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 }
 
 func (c *tally) compareRegisters(pc uint64, row *knownRow, s *state, v *view) {
-	for i, register := range calleeSaved {
-		name := gprNames[gprOf(register)]
+	for i, register := range c.m.Saved {
+		name := c.m.registers[c.m.GPROf(register)]
 		known := row.rules[name]
 		if !strings.HasPrefix(known, "c") {
 			known = "same"
@@ -265,7 +295,7 @@ func unlikely(file *elf.File) map[uint64]bool {
 
 // functionsOf returns the functions of a file that have CFI and begin as called
 // functions do, with their code.
-func functionsOf(t *testing.T, path string) (functions []knownFunction, code [][]byte) {
+func (m *testMode) functionsOf(t *testing.T, path string) (functions []knownFunction, code [][]byte) {
 	t.Helper()
 	oracle.Tools(t, "readelf")
 	file, err := elf.Open(path)
@@ -276,10 +306,10 @@ func functionsOf(t *testing.T, path string) (functions []knownFunction, code [][
 	parts := unlikely(file)
 	for _, f := range readelfRows(t, path) {
 		bytes := codeAt(file, f.start, f.end)
-		if bytes == nil || len(f.rows) == 0 || parts[f.start] || len(bytes) > maxCode {
+		if bytes == nil || len(f.rows) == 0 || parts[f.start] || len(bytes) > MaxCode {
 			continue
 		}
-		if first := f.at(f.start); first.cfa == "rsp+8" && first.rules["ra"] == "c-8" {
+		if first := f.at(f.start); first.cfa == fmt.Sprintf("%s+%d", m.registers[SP], m.Word) && first.rules["ra"] == fmt.Sprintf("c-%d", m.Word) {
 			functions, code = append(functions, f), append(code, bytes)
 		}
 	}
@@ -287,10 +317,10 @@ func functionsOf(t *testing.T, path string) (functions []knownFunction, code [][
 }
 
 // compareFile compares every function of a file that has CFI.
-func compareFile(t *testing.T, path string) *tally {
+func compareFile(t *testing.T, m *testMode, path string) *tally {
 	t.Helper()
-	c := &tally{}
-	functions, code := functionsOf(t, path)
+	c := &tally{m: m}
+	functions, code := m.functionsOf(t, path)
 	for i := range functions {
 		c.compareFunction(&functions[i], code[i])
 	}
@@ -310,11 +340,16 @@ func codeAt(file *elf.File, start, end uint64) []byte {
 }
 
 // compile compiles testdata/shapes.c.
-func compile(t *testing.T, options ...string) string {
+func (m *testMode) compile(t *testing.T, options ...string) string {
 	t.Helper()
 	oracle.Tools(t, "gcc")
-	path := filepath.Join(t.TempDir(), "shapes")
-	args := append([]string{"-o", path, "-w", "-fasynchronous-unwind-tables", filepath.Join("testdata", "shapes.c")}, options...)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shapes")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "gnu"), 0o700), os.WriteFile(filepath.Join(dir, "gnu", "stubs-32.h"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	options = append(slices.Clone(m.flags), options...)
+	args := append([]string{"-o", path, "-idirafter", dir, "-w", "-fasynchronous-unwind-tables", filepath.Join("testdata", "shapes.c")}, options...)
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("gcc %s: %v\n%s", strings.Join(options, " "), err, out)
 	}
@@ -335,41 +370,48 @@ var compileOptions = [][]string{
 // Rows found by reading code are the compiler's, at every instruction that the
 // program can reach.
 func TestRowsFoundByReadingAreThoseOfTheCompiler(t *testing.T) {
-	for _, options := range compileOptions {
-		t.Run(strings.Join(options, " "), func(t *testing.T) {
-			c := compareFile(t, compile(t, options...))
-			t.Log(c)
-			if c.wrong > 0 || c.registersWrong > 0 || c.unknown*10 > c.instructions || c.functions < 15 || c.instructions < 300 {
-				t.Errorf("%s\n%s", c, strings.Join(c.reports, "\n"))
-			}
-		})
-	}
+	eachMode(t, func(t *testing.T, m *testMode) {
+		for _, options := range compileOptions {
+			t.Run(strings.Join(options, " "), func(t *testing.T) {
+				c := compareFile(t, m, m.compile(t, options...))
+				t.Log(c)
+				if c.wrong > 0 || c.registersWrong > 0 || c.unknown*10 > 3*c.instructions || c.functions < 15 || c.instructions < 300 {
+					t.Errorf("%s\n%s", c, strings.Join(c.reports, "\n"))
+				}
+			})
+		}
+	})
 }
 
 // The C library's mathematical functions are many, and hardly any of them is
 // written in assembly language, with CFI by hand.
 func TestRowsFoundByReadingAreThoseOfLibm(t *testing.T) {
-	path := libm(t)
-	c := compareFile(t, path)
-	t.Log(path, c)
-	if c.wrong*10000 > c.instructions || c.registersWrong*10000 > c.instructions || c.unknown*100 > c.instructions || c.functions < 100 {
-		t.Errorf("%s\n%s", c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
-	}
+	eachMode(t, func(t *testing.T, m *testMode) {
+		path := m.findLibrary(t, "libm.so.6")
+		c := compareFile(t, m, path)
+		t.Log(path, c)
+		if c.wrong*10000 > c.instructions*m.tolerance || c.registersWrong*10000 > c.instructions || c.unknown*100 > c.instructions*m.tolerance || c.functions < 100 {
+			t.Errorf("%s\n%s", c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
+		}
+	})
 }
 
-func libm(t *testing.T) string {
+// findLibrary is the file of a library of the mode.
+func (m *testMode) findLibrary(t *testing.T, name string) string {
 	t.Helper()
-	for _, path := range []string{"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6"} {
+	for _, folder := range m.folders {
+		path := filepath.Join(folder, name)
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
 	}
-	oracle.Missing(t, "there is no libm.so.6")
+	oracle.Missing(t, "there is no %s of %s bits", name, m.name)
 	return ""
 }
 
 // aheadTally counts what reading ahead, without bounds, says.
 type aheadTally struct {
+	m                                          *testMode
 	asked, right, wrong, unknown, incomparable int
 	more, wrongRegisters                       int // rows, and those with a register elsewhere
 	reports                                    []string
@@ -385,8 +427,8 @@ func (c *aheadTally) compareMore(f *knownFunction, whole *sdk.FrameRules, rows [
 		}
 		c.more++
 		known := f.at(row.Start)
-		register, offset, ok := parseCFA(known.cfa)
-		if i > 0 && ok && row.CFA.Kind == cfi.CFARegister && row.CFA.Register == uint64(dwarfNumber[register]) && row.CFA.Offset != offset {
+		register, offset, ok := c.m.parseCFA(known.cfa)
+		if i > 0 && ok && row.CFA.Kind == cfi.CFARegister && row.CFA.Register == uint64(c.m.Numbers[register]) && row.CFA.Offset != offset {
 			c.wrong++
 			c.reports = append(c.reports, fmt.Sprintf("%#x, of a row from %#x on: CFA %s, found %+d (function %#x)", row.Start, rows[0].Start, known.cfa, row.CFA.Offset, f.start))
 		}
@@ -394,7 +436,7 @@ func (c *aheadTally) compareMore(f *knownFunction, whole *sdk.FrameRules, rows [
 		if n < 0 {
 			continue
 		}
-		for _, register := range calleeSaved {
+		for _, register := range c.m.Saved {
 			ours, isSaid := row.Rule(uint64(register))
 			want, isSaved := whole.Rows[n].Rule(uint64(register))
 			if isSaid && ours.Kind != cfi.Offset || isSaved && want.Kind != cfi.Offset || isSaid && !isSaved || isSaid == isSaved && ours.Offset == want.Offset {
@@ -413,7 +455,7 @@ func (c *aheadTally) String() string {
 
 // compareAhead asks about every instruction (exact), or every call (not exact),
 // of one function in every, without its bounds.
-func compareAhead(t *testing.T, path string, exact bool, every int) *aheadTally {
+func compareAhead(t *testing.T, m *testMode, path string, exact bool, every int) *aheadTally {
 	t.Helper()
 	file, err := elf.Open(path)
 	if err != nil {
@@ -425,39 +467,39 @@ func compareAhead(t *testing.T, path string, exact bool, every int) *aheadTally 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &aheadTally{}
-	functions, code := functionsOf(t, path)
+	c := &aheadTally{m: m}
+	functions, code := m.functionsOf(t, path)
 	for i := 0; i < len(functions); i += every {
 		f := &functions[i]
 		if f.start < section.Addr || f.end > section.Addr+section.Size {
 			continue
 		}
-		whole := ask(t, sdk.CodeRange{PC: f.start, Start: f.start, Code: code[i], Bounded: true, Exact: true})
+		whole := m.ask(&sdk.CodeRange{PC: f.start, Start: f.start, Code: code[i], Bounded: true, Exact: true})
 		for at := 0; at < len(code[i]); {
 			pc := f.start + uint64(at)
-			e, ok := readEffect(code[i][at:])
+			e, ok := m.ReadEffect(code[i][at:])
 			if !ok {
 				at++
 				continue
 			}
-			at += int(e.length)
+			at += int(e.Length)
 			row := f.at(pc)
-			register, offset, ok := parseCFA(row.cfa)
-			if !ok || e.filler || !exact && e.kind != effectCall || row.rules["ra"] != "c-8" {
+			register, offset, ok := c.m.parseCFA(row.cfa)
+			if !ok || e.IsFiller || !exact && e.Kind != Call || row.rules["ra"] != fmt.Sprintf("c-%d", m.Word) {
 				continue
 			}
 			c.asked++
 			if !exact {
-				pc += uint64(e.length) - 1
+				pc += uint64(e.Length) - 1
 			}
 			from := max(pc, section.Addr+4096) - 4096
 			to := min(pc+16384, section.Addr+section.Size)
-			got := ask(t, sdk.CodeRange{PC: pc, Start: from, Code: text[from-section.Addr : to-section.Addr], Exact: exact})
+			got := m.ask(&sdk.CodeRange{PC: pc, Start: from, Code: text[from-section.Addr : to-section.Addr], Exact: exact})
 			c.compareMore(f, &whole, got.Rows)
 			switch {
 			case len(got.Rows) == 0:
 				c.unknown++
-			case got.Rows[0].CFA.Kind != cfi.CFARegister || got.Rows[0].CFA.Register != uint64(dwarfNumber[register]):
+			case got.Rows[0].CFA.Kind != cfi.CFARegister || got.Rows[0].CFA.Register != uint64(c.m.Numbers[register]):
 				c.incomparable++
 			case got.Rows[0].CFA.Offset != offset:
 				c.wrong++
@@ -471,26 +513,124 @@ func compareAhead(t *testing.T, path string, exact bool, every int) *aheadTally 
 }
 
 func TestRowsFoundAheadAreThoseOfTheCompiler(t *testing.T) {
-	for _, options := range compileOptions {
-		t.Run(strings.Join(options, " "), func(t *testing.T) {
-			path := compile(t, options...)
+	eachMode(t, func(t *testing.T, m *testMode) {
+		for _, options := range compileOptions {
+			t.Run(strings.Join(options, " "), func(t *testing.T) {
+				path := m.compile(t, options...)
+				for _, exact := range []bool{true, false} {
+					c := compareAhead(t, m, path, exact, 1)
+					t.Log(c)
+					if c.wrong+c.wrongRegisters > (m.tolerance-1)/10 || (c.right+c.incomparable)*2 < c.asked {
+						t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports, "\n"))
+					}
+				}
+			})
+		}
+		t.Run("libm", func(t *testing.T) {
+			path := m.findLibrary(t, "libm.so.6")
 			for _, exact := range []bool{true, false} {
-				c := compareAhead(t, path, exact, 1)
-				t.Log(c)
-				if c.wrong+c.wrongRegisters > 0 || (c.right+c.incomparable)*2 < c.asked {
-					t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports, "\n"))
+				c := compareAhead(t, m, path, exact, 31)
+				t.Log(path, c)
+				if c.wrong*1000 > c.asked*m.tolerance || c.wrongRegisters*1000 > c.asked*(m.tolerance-1) || c.right*10*m.tolerance < c.asked*9 {
+					t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
 				}
 			}
 		})
-	}
-	t.Run("libm", func(t *testing.T) {
-		path := libm(t)
-		for _, exact := range []bool{true, false} {
-			c := compareAhead(t, path, exact, 31)
-			t.Log(path, c)
-			if c.wrong*1000 > c.asked || c.wrongRegisters > 0 || c.right*10 < c.asked*9 {
-				t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports[:min(40, len(c.reports))], "\n"))
+	})
+}
+
+// The disassembler and the length tables agree on real code but for the
+// instructions that the tables exist for.
+func TestLengthsAgreeWithTheDisassembler(t *testing.T) {
+	eachMode(t, func(t *testing.T, m *testMode) {
+		for _, options := range compileOptions {
+			path := m.compile(t, options...)
+			functions, code := m.functionsOf(t, path)
+			for i := range functions {
+				for at := 0; at < len(code[i]); {
+					e, ok := m.layout(code[i][at:])
+					if !ok {
+						t.Fatalf("%s %v: no instruction at %#x", filepath.Base(path), options, functions[i].start+uint64(at))
+					}
+					bytes := code[i][at : at+e.length]
+					inst, err := m.Decode(bytes)
+					if _, known := named[string(bytes)]; !known && (err != nil || inst.Len != e.length) {
+						t.Errorf("%v: %x is %d bytes long, the disassembler says %d, %v", options, bytes, e.length, inst.Len, err)
+					}
+					at += e.length
+				}
 			}
 		}
 	})
+}
+
+// Every call that objdump finds in a program is found, with its target; and no
+// instruction that is no call is taken for the end of one where objdump says
+// that the bytes before are something else of the same length.
+func TestClassifyReturnFindsEveryCallOfAProgram(t *testing.T) {
+	eachMode(t, func(t *testing.T, m *testMode) {
+		oracle.Tools(t, "objdump")
+		path := m.compile(t, "-O2")
+		file, err := elf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		section := file.Section(".text")
+		text, err := section.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("objdump", "-d", "-w", "-j", ".text", "--no-show-raw-insn", path).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls int
+		var previous string
+		for line := range strings.SplitSeq(string(out), "\n") {
+			head, instruction, ok := strings.Cut(line, ":\t")
+			if !ok {
+				continue
+			}
+			pc, err := strconv.ParseUint(strings.TrimSpace(head), 16, 64)
+			if err != nil {
+				continue
+			}
+			last := previous
+			previous = instruction
+			if !strings.Contains(last, "call") {
+				continue
+			}
+			calls++
+			at := pc - section.Addr
+			class, target := m.classify(t, pc, text[max(0, int(at)-16):at])
+			fields := strings.Fields(last[strings.Index(last, "call"):])
+			if strings.HasPrefix(fields[1], "*") {
+				if class != sdk.AfterIndirectCall {
+					t.Errorf("%#x after %q: class %d", pc, last, class)
+				}
+				continue
+			}
+			want, err := strconv.ParseUint(fields[1], 16, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if class != sdk.AfterDirectCall || target != want {
+				t.Errorf("%#x after %q: class %d, target %#x", pc, last, class, target)
+			}
+		}
+		if calls < 10 {
+			t.Errorf("%d calls, expected a program with more", calls)
+		}
+	})
+}
+
+// classify classifies one PC.
+func (m *testMode) classify(t *testing.T, pc uint64, before []byte) (sdk.ReturnClass, uint64) {
+	t.Helper()
+	answer, err := m.ClassifyReturn(&sdk.ClassifyReturnRequest{PCs: []uint64{pc}, Offsets: []uint32{0, uint32(len(before))}, Code: before}) //nolint:gosec // small
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Classes[0], answer.Targets[0]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 // encoding is the layout of one instruction: the places of its parts, not its meaning. It
 // is found by tables of its own, not by the disassembler, which takes some instructions
@@ -11,11 +11,11 @@ type encoding struct {
 	kind      encodingKind
 	opcodeMap byte // mapOneByte and so on
 	opcode    byte
-	rex       byte // 0 without; of VEX, EVEX and XOP the same bits
-	vector    byte // the register of VEX.vvvv
-	simd      byte // the mandatory prefix: 0, prefixOperand16, prefixRep or prefixRepne
-	operand16 bool // the prefix for 16-bit operands
-	address32 bool // the prefix for 32-bit addresses
+	rex       byte  // 0 without; of VEX, EVEX and XOP the same bits
+	vector    byte  // the register of VEX.vvvv
+	simd      byte  // the mandatory prefix: 0, prefixOperand16, prefixRep or prefixRepne
+	operand16 bool  // the prefix for 16-bit operands
+	address   uint8 // bits of an address: 64, 32 or 16
 	hasModRM  bool
 	modRM     byte
 	behind    uint8 // the offset of the bytes behind ModRM: SIB, displacement
@@ -33,8 +33,9 @@ const (
 
 // layout finds the layout of the instruction at the start of code. ok is false
 // where there is none, or code ends inside it.
-func layout(code []byte) (e encoding, ok bool) {
-	r := layoutReader{code: code[:min(len(code), maxInstruction)]}
+func (m *Mode) layout(code []byte) (e encoding, ok bool) {
+	r := layoutReader{code: code[:min(len(code), MaxInstruction)], mode: m}
+	e.address = uint8(8 * m.Word) //nolint:gosec // 64 or 32
 	op, ok := r.prefixes(&e)
 	if !ok {
 		return e, false
@@ -49,7 +50,7 @@ func layout(code []byte) (e encoding, ok bool) {
 		e.behind = uint8(r.offset) //nolint:gosec // at most maxInstruction and some
 		r.offset += e.displacement(r.code, r.offset)
 	}
-	if class&rel32 != 0 && e.operand16 && !e.isWide() {
+	if class&rel32 != 0 && e.operand16 && m.Word == 8 && !e.isWide() {
 		return e, false
 	}
 	e.immediate = e.immediateSize(class)
@@ -60,14 +61,32 @@ func layout(code []byte) (e encoding, ok bool) {
 // layoutReader reads the bytes of an instruction. Behind the end of the code it reads
 // zeros: the length then shows that the instruction does not end in the code.
 type layoutReader struct {
+	mode   *Mode
 	code   []byte
 	offset int
 }
 
-func (r *layoutReader) next() (b byte) {
+// registerForm is the lowest ModRM that names a register. In 32-bit mode VEX and EVEX are
+// told by it from the instructions les, lds and bound, which address memory.
+const registerForm = 0xc0
+
+// peek is the byte that next returns.
+func (r *layoutReader) peek() (b byte) {
 	if r.offset < len(r.code) {
 		b = r.code[r.offset]
 	}
+	return b
+}
+
+// narrow removes the bits that extend registers, which do not count in 32-bit mode.
+func (r *layoutReader) narrow(e *encoding) {
+	if r.mode.Word == 4 {
+		e.rex, e.vector = 0, e.vector&7
+	}
+}
+
+func (r *layoutReader) next() (b byte) {
+	b = r.peek()
 	r.offset++
 	return b
 }
@@ -94,12 +113,12 @@ func (r *layoutReader) prefixes(e *encoding) (op byte, ok bool) {
 				e.simd = op
 			}
 		case prefixAddress32:
-			e.address32 = true
+			e.address = uint8(4 * r.mode.Word) //nolint:gosec // 32 or 16
 		case prefixRepne, prefixRep:
 			e.simd = op
 		}
 	}
-	if op&rexMask == rexBase { // REX counts only right before the opcode
+	if op&rexMask == rexBase && r.mode.Word == 8 { // REX counts only right before the opcode
 		e.rex = op
 		op = r.next()
 		if op&rexMask == rexBase || isPrefix[op] {
@@ -111,7 +130,7 @@ func (r *layoutReader) prefixes(e *encoding) (op byte, ok bool) {
 
 // opcode reads the opcode that begins with op, and returns its class.
 func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
-	plain := e.rex == 0 && e.simd == 0
+	plain := e.rex == 0 && e.simd == 0 && (r.mode.Word == 8 || op == xopByte || r.peek() >= registerForm)
 	switch {
 	case op == escape:
 		return r.escapedOpcode(e), true
@@ -121,6 +140,7 @@ func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
 		e.rex = rexBase | ^p>>5&rexR
 		e.vector = ^p >> 3 & 15
 		e.simd = vexPrefix[p&3]
+		r.narrow(e)
 	case op == vex3 && plain:
 		p, _ := r.vectorBytes(e)
 		e.kind, e.opcodeMap = vex, p&31
@@ -136,7 +156,7 @@ func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
 		e.kind, e.opcodeMap, e.simd = xop, p&31, 0
 	default:
 		e.opcode = op
-		return oneByte[op], true
+		return r.mode.oneByte[op], true
 	}
 	e.opcode = r.next()
 	return vectorClass(e), true
@@ -148,6 +168,7 @@ func (r *layoutReader) vectorBytes(e *encoding) (p, q byte) {
 	e.rex = rexBase | ^p>>5&(rexR|rexX|rexB) | q>>4&rexW
 	e.vector = ^q >> 3 & 15
 	e.simd = vexPrefix[q&3]
+	r.narrow(e)
 	return p, q
 }
 
@@ -189,9 +210,9 @@ func (e *encoding) immediateSize(class uint16) (size int) {
 	switch {
 	case class&immV != 0 && e.isWide():
 		size += 8
-	case class&(immZ|immV) != 0 && e.operand16 && !e.isWide():
+	case class&(immZ|immV|rel32) != 0 && e.operand16 && !e.isWide(), class&moffs != 0 && e.address == 16:
 		size += 2
-	case class&(immZ|immV|rel32) != 0, class&moffs != 0 && e.address32:
+	case class&(immZ|immV|rel32) != 0, class&moffs != 0 && e.address == 32:
 		size += 4
 	case class&moffs != 0:
 		size += 8
@@ -236,6 +257,9 @@ func (e *encoding) displacement(code []byte, i int) int {
 	if mod == 3 || e.opcodeMap == map0F && e.opcode&^3 == opMovControl && e.kind == legacy {
 		return 0 // moves of control and debug registers take mod for 3
 	}
+	if e.address == 16 {
+		return displacement16(mod, rm)
+	}
 	if rm == 4 {
 		n = 1
 		if mod == 0 && i < len(code) && code[i]&7 == 5 {
@@ -249,6 +273,18 @@ func (e *encoding) displacement(code []byte, i int) int {
 		n += 4
 	}
 	return n
+}
+
+// displacement16 is the number of bytes of a displacement of an address of 16 bits (table
+// 2-1), which has no SIB byte.
+func displacement16(mod, rm uint8) int {
+	switch {
+	case mod == 1:
+		return 1
+	case mod == 2, mod == 0 && rm == 6:
+		return 2
+	}
+	return 0
 }
 
 // modRMReg is the field of ModRM that names a register or extends the opcode.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// functionRows reads a function whose first instruction is at the start of
+// FunctionRows reads a function whose first instruction is at the start of
 // code, and returns the rows of every instruction whose frame is certain. Frames
 // are found by the first register in order that has them.
-func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, error) {
-	f := newFlow(code, entryState(), false)
+func (m *Mode) FunctionRows(code *codeflow.Pieces, order []uint8) ([]cfi.Row, error) {
+	f := m.newFlow(code, m.entryState(), false)
 	f.order = order
 	if err := f.run(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (f *flow) followTables() error {
 	}
 	start := *frame
 	for r := range start.gpr {
-		if preserved>>r&1 == 0 && start.gpr[r].kind != address {
+		if !f.mode.IsPreserved(uint8(r)) && start.gpr[r].kind != address {
 			start.gpr[r] = value{}
 		}
 	}
@@ -64,8 +64,8 @@ func (f *flow) followTables() error {
 			continue
 		}
 		doubtful = f.IsRefuted(offset) || doubtful && padded
-		padded = e.filler
-		if f.Point(offset) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+		padded = e.IsFiller
+		if f.Point(offset) == nil && (!e.IsFiller || e.IsEndbr) && e.Kind != Stop {
 			a := arrival{Address: offset, Source: codeflow.None, State: start}
 			t := f.Examine(&a, 0)
 			if t.IsContradicted || doubtful && !t.IsConfirmed {
@@ -77,7 +77,7 @@ func (f *flow) followTables() error {
 				return err
 			}
 		}
-		offset += uint64(e.length)
+		offset += uint64(e.Length)
 	}
 	return nil
 }
@@ -89,8 +89,8 @@ func (f *flow) nextBlock(offset uint64) uint64 {
 		if e == nil {
 			return f.nextReached(offset)
 		}
-		offset += uint64(e.length)
-		if e.kind == effectJump || e.kind == effectReturn || e.kind == effectStop {
+		offset += uint64(e.Length)
+		if e.Kind == Jump || e.Kind == Return || e.Kind == Stop {
 			break
 		}
 	}
@@ -106,9 +106,9 @@ func (f *flow) nextReached(offset uint64) uint64 {
 
 // isThroughTable reports whether an indirect jump goes through a table of targets
 // in the function, rather than to another function.
-func (f *flow) isThroughTable(e *effect, s *state) bool {
-	if e.hasMem {
-		return e.mem.table
+func (f *flow) isThroughTable(e *Effect, s *state) bool {
+	if e.HasMem {
+		return e.Mem.IsTable
 	}
-	return e.dst != gprNone && s.gpr[e.dst].kind == tableEntry
+	return e.Dst != None && s.gpr[e.Dst].kind == tableEntry
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"math"
@@ -28,7 +28,7 @@ const (
 // The symbols: 0 to 15 are the values of the general registers when the analysis
 // began; higher ones are addresses that only the machine knows (an aligned
 // stack pointer), one for each instruction that makes one.
-const firstFresh = gprCount
+const firstFresh = GPRCount
 
 // entryValue is the value of a register when the analysis began.
 func entryValue(register uint8) value { return value{kind: address, base: register} }
@@ -62,14 +62,9 @@ type slot struct {
 // maxSlots bounds the slots of a state. Functions save six registers.
 const maxSlots = 128
 
-// redZone is the size of the memory below the stack pointer that survives interrupts
-// (psABI
-// 3.2.2).
-const redZone = 128
-
 // state has the known values before an instruction.
 type state struct {
-	gpr   [gprCount]value
+	gpr   [GPRCount]value
 	slots []slot // by base and offset, without overlap; never changed, only replaced
 }
 
@@ -93,17 +88,17 @@ func (s *state) overlapping(a value, size int) (from, to int) {
 	return from, to
 }
 
-// load returns the 8 bytes at a. Where no slot covers them they are unchanged since the
+// load returns the word at a. Where no slot covers them they are unchanged since the
 // beginning, if initial means that the contents then are known.
-func (s *state) load(a value, initial bool) value {
+func (s *state) load(m *Mode, a value, initial bool) value {
 	if a.kind != address {
 		return value{}
 	}
-	from, to := s.overlapping(a, 8)
+	from, to := s.overlapping(a, m.Word)
 	switch {
 	case to == from && initial && a.base < firstFresh:
 		return value{kind: contents, base: a.base, off: a.off}
-	case to == from+1 && s.slots[from].off == a.off && s.slots[from].size == 8:
+	case to == from+1 && s.slots[from].off == a.off && int(s.slots[from].size) == m.Word:
 		return s.slots[from].v
 	}
 	return value{}
@@ -114,15 +109,15 @@ func (s *state) load(a value, initial bool) value {
 //
 // A value by which no frame is recovered is kept only where the initial contents of the
 // stack count: then as a slot that was overwritten or pushed.
-func (s *state) store(a value, size int, v value, initial bool) {
+func (s *state) store(m *Mode, a value, size int, v value, initial bool) {
 	if a.kind != address {
 		return
 	}
-	if size != 8 {
+	if size != m.Word {
 		v = value{}
 	}
 	from, to := s.overlapping(a, size)
-	keep := v.isWorthKeeping() || initial && (from < to || a == s.gpr[gprSP])
+	keep := m.isWorthKeeping(v) || initial && (from < to || a == s.gpr[SP])
 	if from == to && !keep {
 		return
 	}
@@ -152,16 +147,16 @@ func (s *state) store(a value, size int, v value, initial bool) {
 func (s *state) forget(all bool) {
 	s.slots = nil
 	if all {
-		s.gpr = [gprCount]value{}
+		s.gpr = [GPRCount]value{}
 	}
 }
 
 // isWorthKeeping reports whether a frame may be recovered by v: a register's initial
 // value, an address of the frame, the return address.
-func (v value) isWorthKeeping() bool {
+func (m *Mode) isWorthKeeping(v value) bool {
 	switch v.kind {
 	case address:
-		return v.base == gprSP || v.base < firstFresh && v.off == 0 && preserved>>v.base&1 != 0
+		return v.base == SP || v.base < firstFresh && v.off == 0 && m.IsPreserved(v.base)
 	case contents:
 		return true
 	}
@@ -171,7 +166,7 @@ func (v value) isWorthKeeping() bool {
 // expire drops the slots that lie more than keep bytes below the stack
 // pointer: anything may overwrite them.
 func (s *state) expire(keep int64) {
-	sp := s.gpr[gprSP]
+	sp := s.gpr[SP]
 	if sp.kind != address {
 		return
 	}
@@ -261,105 +256,105 @@ func joinSlots(a, b []slot) []slot {
 }
 
 // locate is the address of an operand in memory.
-func (s *state) locate(m *memory) value {
-	if m.opaque || m.base == gprNone {
+func (s *state) locate(m *Memory) value {
+	if m.IsOpaque || m.Base == None {
 		return value{}
 	}
-	v := s.gpr[m.base]
+	v := s.gpr[m.Base]
 	if v.kind != address {
 		return value{}
 	}
-	return v.plus(m.offset)
+	return v.plus(m.Offset)
 }
 
 // push and pop move n bytes.
-func (s *state) push(v value, n int, initial bool) {
-	s.gpr[gprSP] = s.gpr[gprSP].plus(-int64(n))
-	s.store(s.gpr[gprSP], n, v, initial)
+func (s *state) push(m *Mode, v value, n int, initial bool) {
+	s.gpr[SP] = s.gpr[SP].plus(-int64(n))
+	s.store(m, s.gpr[SP], n, v, initial)
 }
 
-func (s *state) pop(n int, initial bool) value {
+func (s *state) pop(m *Mode, n int, initial bool) value {
 	var v value
-	if n == 8 {
-		v = s.load(s.gpr[gprSP], initial)
+	if n == m.Word {
+		v = s.load(m, s.gpr[SP], initial)
 	}
-	s.gpr[gprSP] = s.gpr[gprSP].plus(int64(n))
+	s.gpr[SP] = s.gpr[SP].plus(int64(n))
 	return v
 }
 
 // apply makes s the state after e. symbol is the symbol that e's instruction makes, 0
 // where there are no more.
-func (s *state) apply(e *effect, symbol uint8, initial bool) {
-	switch e.kind {
-	case effectPush, effectPop, effectLeave, effectEnter:
-		s.applyStack(e, initial)
-	case effectMove:
-		s.gpr[e.dst] = s.gpr[e.src]
-	case effectLoad:
-		s.gpr[e.dst] = s.load(s.locate(&e.mem), initial)
-	case effectStore:
-		s.store(s.locate(&e.mem), 8, s.gpr[e.src], initial)
-	case effectAddress:
-		s.gpr[e.dst] = s.addressOf(&e.mem)
-	case effectAdd:
-		s.gpr[e.dst] = s.gpr[e.dst].plus(e.imm)
-	case effectAlign:
+func (s *state) apply(m *Mode, e *Effect, symbol uint8, initial bool) {
+	switch e.Kind {
+	case Push, Pop, Leave, Enter:
+		s.applyStack(m, e, initial)
+	case Move:
+		s.gpr[e.Dst] = s.gpr[e.Src]
+	case Load:
+		s.gpr[e.Dst] = s.load(m, s.locate(&e.Mem), initial)
+	case Store:
+		s.store(m, s.locate(&e.Mem), m.Word, s.gpr[e.Src], initial)
+	case Address:
+		s.gpr[e.Dst] = s.addressOf(&e.Mem)
+	case Add:
+		s.gpr[e.Dst] = s.gpr[e.Dst].plus(e.Imm)
+	case Align:
 		if symbol == 0 {
-			s.gpr[e.dst] = value{}
+			s.gpr[e.Dst] = value{}
 			break
 		}
-		s.renew(e.dst, symbol)
-	case effectSwap:
-		s.gpr[e.dst], s.gpr[e.src] = s.gpr[e.src], s.gpr[e.dst]
-	case effectTable:
-		s.gpr[e.dst] = entryIf(e.mem.table || s.isConstant(e.mem.base) || s.isConstant(e.mem.index))
-	case effectExtend:
-		s.gpr[e.dst] = entryIf(s.gpr[e.src].kind == tableEntry)
-	case effectSum:
-		s.gpr[e.dst] = entryIf(s.gpr[e.dst].kind == tableEntry || s.gpr[e.src].kind == tableEntry)
-	case effectCall:
-		s.clobber(^uint16(preserved))
+		s.renew(e.Dst, symbol)
+	case Swap:
+		s.gpr[e.Dst], s.gpr[e.Src] = s.gpr[e.Src], s.gpr[e.Dst]
+	case Table:
+		s.gpr[e.Dst] = entryIf(e.Mem.IsTable || s.isConstant(e.Mem.Base) || s.isConstant(e.Mem.Index))
+	case Extend:
+		s.gpr[e.Dst] = entryIf(s.gpr[e.Src].kind == tableEntry)
+	case Sum:
+		s.gpr[e.Dst] = entryIf(s.gpr[e.Dst].kind == tableEntry || s.gpr[e.Src].kind == tableEntry)
+	case Call:
+		s.clobber(^m.preserved)
 		s.expire(0)
-	case effectOther, effectBranch:
-		if e.hasMem {
-			s.store(s.locate(&e.mem), int(e.size), value{}, initial)
+	case Other, Branch:
+		if e.HasMem {
+			s.store(m, s.locate(&e.Mem), int(e.Size), value{}, initial)
 		}
 	}
-	s.clobber(e.clobbers)
-	if e.dst == gprSP && (e.kind == effectAdd || e.kind == effectAddress || e.kind == effectMove) {
-		s.expire(redZone)
+	s.clobber(e.Clobbers)
+	if e.Dst == SP && (e.Kind == Add || e.Kind == Address || e.Kind == Move) {
+		s.expire(m.RedZone)
 	}
 }
 
 // applyStack applies an effect that pushes or pops.
-func (s *state) applyStack(e *effect, initial bool) {
-	switch e.kind {
-	case effectPush:
+func (s *state) applyStack(m *Mode, e *Effect, initial bool) {
+	switch e.Kind {
+	case Push:
 		var v value
 		switch {
-		case e.src != gprNone:
-			v = s.gpr[e.src]
-		case e.hasMem:
-			v = s.load(s.locate(&e.mem), initial)
+		case e.Src != None:
+			v = s.gpr[e.Src]
+		case e.HasMem:
+			v = s.load(m, s.locate(&e.Mem), initial)
 		}
-		s.push(v, int(e.size), initial)
-	case effectPop:
-		v := s.pop(int(e.size), initial)
+		s.push(m, v, int(e.Size), initial)
+	case Pop:
+		v := s.pop(m, int(e.Size), initial)
 		switch {
-		case e.dst != gprNone:
-			s.gpr[e.dst] = v
-		case e.hasMem: // its address is computed with the new rsp
-			s.store(s.locate(&e.mem), int(e.size), v, initial)
+		case e.Dst != None:
+			s.gpr[e.Dst] = v
+		case e.HasMem: // its address is computed with the new rsp
+			s.store(m, s.locate(&e.Mem), int(e.Size), v, initial)
 		}
-		s.expire(redZone)
-	case effectLeave:
-		s.gpr[gprSP] = s.gpr[gprBP]
-		s.gpr[gprBP] = s.pop(8, initial)
-		s.expire(redZone)
-	case effectEnter:
-		s.push(s.gpr[gprBP], 8, initial)
-		s.gpr[gprBP] = s.gpr[gprSP]
-		s.gpr[gprSP] = s.gpr[gprSP].plus(-e.imm)
+		s.expire(m.RedZone)
+	case Leave:
+		s.gpr[SP] = s.gpr[BP]
+		s.gpr[BP] = s.pop(m, m.Word, initial)
+		s.expire(m.RedZone)
+	case Enter:
+		s.push(m, s.gpr[BP], m.Word, initial)
+		s.gpr[BP] = s.gpr[SP]
+		s.gpr[SP] = s.gpr[SP].plus(-e.Imm)
 	}
 }
 
@@ -373,22 +368,22 @@ func (s *state) clobber(mask uint16) {
 }
 
 // addressOf is the address of an operand in memory as lea computes it.
-func (s *state) addressOf(m *memory) (v value) {
-	if !m.opaque && m.base != gprNone {
-		v = s.gpr[m.base].plus(m.offset)
+func (s *state) addressOf(m *Memory) (v value) {
+	if !m.IsOpaque && m.Base != None {
+		v = s.gpr[m.Base].plus(m.Offset)
 	}
-	if m.rip {
+	if m.IsRelative {
 		v.kind = constant
 	}
-	if m.base != gprNone && m.index != gprNone &&
-		(s.gpr[m.base].kind == tableEntry || s.gpr[m.index].kind == tableEntry) {
+	if m.Base != None && m.Index != None &&
+		(s.gpr[m.Base].kind == tableEntry || s.gpr[m.Index].kind == tableEntry) {
 		v.kind = tableEntry // an entry relative to its table
 	}
 	return v
 }
 
 func (s *state) isConstant(register uint8) bool {
-	return register != gprNone && s.gpr[register].kind == constant
+	return register != None && s.gpr[register].kind == constant
 }
 
 // entryIf is an entry of a table, or a value that is not known.
@@ -398,3 +393,5 @@ func entryIf(isEntry bool) (v value) {
 	}
 	return v
 }
+
+func (v value) isAddress() bool { return v.kind == address }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"bufio"
 	"debug/elf"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -151,7 +151,7 @@ func (r *rewriting) apply(text string) string {
 }
 
 // compareTexts holds all code of a section against objdump.
-func compareTexts(t *testing.T, path string) *textCount {
+func compareTexts(t *testing.T, mode *testMode, path string) *textCount {
 	t.Helper()
 	file, err := elf.Open(path)
 	if err != nil {
@@ -183,12 +183,12 @@ func compareTexts(t *testing.T, path string) *textCount {
 			continue
 		}
 		at := code[address-section.Addr:]
-		in := disassemble(at[:min(len(at), maxInstruction)], address)
+		in := mode.disassemble(at[:min(len(at), MaxInstruction)], address)
 		if int(in.Size) != len(want) {
 			t.Errorf("%s: %#x: % x: %d bytes, objdump has %d: %s", path, address, want, in.Size, len(want), m[3])
 		}
 		c.compare(m[3], in.Text)
-		c.compareAccess(t, &in, want, m[3])
+		c.compareAccess(t, mode, &in, want, m[3])
 	}
 	return c
 }
@@ -197,7 +197,7 @@ var operandText = regexp.MustCompile(`(?:%([fg])s:)?(-?0x[0-9a-f]+)?\((%\w+)?(?:
 
 // compareAccess holds the places that an instruction accesses against the first operand
 // that objdump writes.
-func (c *textCount) compareAccess(t *testing.T, in *sdk.Instruction, code []byte, text string) {
+func (c *textCount) compareAccess(t *testing.T, mode *testMode, in *sdk.Instruction, code []byte, text string) {
 	m := operandText.FindStringSubmatch(text)
 	if m == nil || len(in.Accesses) == 0 {
 		if m != nil && !withoutAccess.MatchString(text) {
@@ -206,11 +206,9 @@ func (c *textCount) compareAccess(t *testing.T, in *sdk.Instruction, code []byte
 		return
 	}
 	number := func(name string) uint32 {
-		for i := range uint32(16) {
-			for _, form := range registerNames[i] {
-				if "%"+form == name {
-					return i
-				}
+		for r, forms := range registerNames {
+			if slices.ContainsFunc(forms, func(form string) bool { return "%"+form == name }) {
+				return mode.Numbers[r]
 			}
 		}
 		return sdk.NoRegister
@@ -231,9 +229,9 @@ func (c *textCount) compareAccess(t *testing.T, in *sdk.Instruction, code []byte
 	}
 	switch m[1] {
 	case "f":
-		want.Segment = fsBase
+		want.Segment = mode.FSBase
 	case "g":
-		want.Segment = gsBase
+		want.Segment = mode.GSBase
 	}
 	if m[3] == "%rip" {
 		want.Displacement += int64(in.Address) + int64(in.Size)
@@ -252,8 +250,9 @@ func (c *textCount) compareAccess(t *testing.T, in *sdk.Instruction, code []byte
 // addresses.
 var withoutAccess = regexp.MustCompile(`^(bnd )?(lea|nop|(cs |data16 )*nop|prefetch|v?p?gather|v?p?scatter)|,%[xyz]mm\d+,\d`)
 
-var registerNames = [16][]string{
-	{"rax", "eax"}, {"rdx", "edx"}, {"rcx", "ecx"}, {"rbx", "ebx"}, {"rsi", "esi"}, {"rdi", "edi"}, {"rbp", "ebp"}, {"rsp", "esp"},
+// registerNames are the names of the registers that address memory, by their encoding.
+var registerNames = [GPRCount][]string{
+	{"rax", "eax"}, {"rcx", "ecx"}, {"rdx", "edx"}, {"rbx", "ebx"}, {"rsp", "esp"}, {"rbp", "ebp"}, {"rsi", "esi"}, {"rdi", "edi"},
 	{"r8", "r8d"}, {"r9", "r9d"}, {"r10", "r10d"}, {"r11", "r11d"}, {"r12", "r12d"}, {"r13", "r13d"}, {"r14", "r14d"}, {"r15", "r15d"},
 }
 
@@ -263,11 +262,12 @@ func TestTextsEqualObjdump(t *testing.T) {
 	if testing.Short() {
 		t.Skip("disassembles all of libc")
 	}
-	path := "/lib/x86_64-linux-gnu/libc.so.6"
-	if other := os.Getenv("UNWINDD_OBJDUMP_FILE"); other != "" {
-		path = other
-	}
-	c := compareTexts(t, path)
+	eachMode(t, func(t *testing.T, m *testMode) { testTexts(t, m, m.findLibrary(t, "libc.so.6")) })
+}
+
+func testTexts(t *testing.T, m *testMode, path string) {
+	t.Helper()
+	c := compareTexts(t, m, path)
 	t.Logf("%d operands in memory are those of objdump, %d are not known", c.accesses, c.withoutAccess)
 	t.Logf("%s: %d instructions, %d texts equal, %d shown as bytes, %d bytes of data that objdump does not know", path, c.all, c.equal, c.bytes, c.unknown)
 	for _, r := range rewritings {

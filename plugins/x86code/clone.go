@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"bytes"
@@ -10,23 +10,15 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// clones are the system calls of Linux that make threads. They return twice, and the
-// second time on the stack of the new thread, onto which no call has pushed a return
-// address. C libraries end the call frame information before them; Go's treats them like
-// any other instruction.
-//
-// isParent is the text of an expression that is zero in the new thread. clone is given
-// the new stack in rsi; as fork it gets none, and the stack is a copy of the old one. The
-// result of clone3 is 0.
-var clones = []struct{ code, isParent string }{
-	{movEAXImm(sysClone) + bytesSyscall, registerText(rsp, 0) + "; " + registerText(rsi, 0) + "; minus"},
-	{movEAXImm(sysClone3) + bytesSyscall, registerText(rax, 0)},
+// Clone is a system call of Linux that makes a thread. It returns twice, and the second
+// time on the stack of the new thread, onto which no call has pushed a return address. C
+// libraries end the call frame information before it; Go's treats it like any other
+// instruction.
+type Clone struct {
+	Code string
+	// IsParent is the text of an expression that is zero in the new thread.
+	IsParent string
 }
-
-const (
-	sysClone  = 56
-	sysClone3 = 435
-)
 
 // shared is an instruction right after such a system call, which both threads execute.
 type shared struct {
@@ -36,16 +28,16 @@ type shared struct {
 
 // forNewThreads makes the return address 0 in a new thread, in the rows that hold right
 // after the system call that makes it.
-func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
+func (m *Mode) forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 	var list []shared
-	for _, c := range clones {
+	for _, c := range m.Clones {
 		for at := 0; ; {
-			i := bytes.Index(code[at:], []byte(c.code))
+			i := bytes.Index(code[at:], []byte(c.Code))
 			if i < 0 {
 				break
 			}
-			at += i + len(c.code)
-			list = append(list, sharedFrom(code, at, c.isParent)...)
+			at += i + len(c.Code)
+			list = append(list, m.sharedFrom(code, at, c.IsParent)...)
 		}
 	}
 	if len(list) == 0 {
@@ -82,7 +74,7 @@ func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 
 // sharedFrom lists the instructions from an offset on that are executed with the
 // registers of that offset, over branches.
-func sharedFrom(code []byte, offset int, isParent string) (list []shared) {
+func (m *Mode) sharedFrom(code []byte, offset int, isParent string) (list []shared) {
 	const most = 16
 	waiting := []int{offset}
 	for len(waiting) > 0 && len(list) < most {
@@ -91,16 +83,16 @@ func sharedFrom(code []byte, offset int, isParent string) (list []shared) {
 		if at < 0 || at >= len(code) || slices.ContainsFunc(list, func(i shared) bool { return i.offset == at }) {
 			continue
 		}
-		e, ok := readEffect(code[at:])
+		e, ok := m.ReadEffect(code[at:])
 		if !ok {
 			continue
 		}
-		list = append(list, shared{at, int(e.length), isParent})
+		list = append(list, shared{at, int(e.Length), isParent})
 		switch {
-		case e.kind == effectBranch && e.clobbers == 0:
-			waiting = append(waiting, at+int(e.length), int(int64(at)+e.target))
-		case e.kind == effectOther && e.clobbers == 0 && !e.hasMem:
-			waiting = append(waiting, at+int(e.length))
+		case e.Kind == Branch && e.Clobbers == 0:
+			waiting = append(waiting, at+int(e.Length), int(int64(at)+e.Target))
+		case e.Kind == Other && e.Clobbers == 0 && !e.HasMem:
+			waiting = append(waiting, at+int(e.Length))
 		}
 	}
 	return list
@@ -113,8 +105,8 @@ func whenParent(row *cfi.Row, isParent string) (rules []cfi.RegisterRule, ok boo
 	if i < 0 || row.Rules[i].Rule.Kind != cfi.Offset || row.CFA.Kind != cfi.CFARegister {
 		return nil, false
 	}
-	word := wordText(uint32(row.CFA.Register), row.CFA.Offset+row.Rules[i].Rule.Offset)
+	word := WordText(uint32(row.CFA.Register), row.CFA.Offset+row.Rules[i].Rule.Offset)
 	rules = slices.Clone(row.Rules)
-	rules[i].Rule = cfi.Rule{Kind: cfi.ValExpression, Expr: expression(chooseText(isParent, word, "lit0"))}
+	rules[i].Rule = cfi.Rule{Kind: cfi.ValExpression, Expr: Expression(ChooseText(isParent, word, "lit0"))}
 	return rules, true
 }

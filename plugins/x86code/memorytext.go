@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ var syntheticText = regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", synth
 
 // replaceMemory replaces an instruction's operand in memory by a synthetic one, and
 // returns a function that puts the text of the right one into the instruction's.
-func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(text string) string) {
+func (e *encoding) replaceMemory(is64 bool, code []byte, inst *x86asm.Inst) (restore func(text string) string) {
 	asIs := func(text string) string { return text }
-	if !e.hasModRM || e.modRM>>6 == 3 {
+	if (!e.hasModRM || e.modRM>>6 == 3) && !e.isAbsoluteMove() {
 		return asIs
 	}
 	for i, arg := range inst.Args {
@@ -39,7 +39,7 @@ func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(t
 			inst.Args[i] = m
 			return asIs
 		}
-		operand := e.memoryText(&m)
+		operand := e.memoryText(is64, &m)
 		inst.Args[i] = x86asm.Mem{Segment: m.Segment, Disp: syntheticDisp}
 		return func(text string) string {
 			return syntheticText.ReplaceAllStringFunc(text, func(found string) string {
@@ -54,13 +54,19 @@ func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(t
 	return asIs
 }
 
+// isAbsoluteMove reports whether the instruction moves al or eax to or from an address that
+// it has whole.
+func (e *encoding) isAbsoluteMove() bool {
+	return e.kind == legacy && e.opcodeMap == mapOneByte && e.opcode&^3 == opMovAbsolute
+}
+
 // memoryText is an operand in memory without its segment.
-func (e *encoding) memoryText(m *x86asm.Mem) string {
+func (e *encoding) memoryText(is64 bool, m *x86asm.Mem) string {
 	base, mode := m.Base, e.modRM>>6
-	isRelative := mode == 0 && e.modRM&7 == 5
+	isRelative := e.hasModRM && mode == 0 && e.modRM&7 == 5 && is64
 	if isRelative && base == 0 {
 		base = x86asm.RIP
-		if e.address32 {
+		if e.address == 32 {
 			base = x86asm.EIP
 		}
 	}

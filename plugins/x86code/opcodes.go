@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 // Prefixes (Intel SDM volume 2, 2.1.1).
 const (
@@ -53,11 +53,12 @@ const (
 
 // Opcodes of one byte.
 const (
-	opMovALImm  = 0xb0 // mov $imm8,%al
-	opMovEAXImm = 0xb8 // mov $imm32,%eax
-	opX87       = 0xd8 // to 0xdf
-	opCall      = 0xe8 // call rel32
-	opGroup5    = 0xff // inc, dec, call, jmp, push, by ModRM.reg
+	opMovAbsolute = 0xa0 // to 0xa3: mov of al and eax
+	opMovALImm    = 0xb0 // mov $imm8,%al
+	opMovEAXImm   = 0xb8 // mov $imm32,%eax
+	opX87         = 0xd8 // to 0xdf
+	opCall        = 0xe8 // call rel32
+	opGroup5      = 0xff // inc, dec, call, jmp, push, by ModRM.reg
 
 	group5Call = 2
 )
@@ -113,18 +114,4 @@ const (
 	bytesNopl   = "\x0f\x1f"             // nopl
 	bytesCsNopw = "\x66\x2e\x0f\x1f"     // cs nopw
 	bytesDataCs = "\x66\x66\x2e\x0f\x1f" // data16 cs nopw
-)
-
-// The beginnings of instructions that linkage tables consist of. A displacement or an
-// immediate of four bytes follows unless noted.
-const (
-	bytesBnd     = "\xf2"         // the prefix of the instruction behind it
-	bytesJump    = "\xe9"         // jmp rel32
-	bytesJumpRIP = "\xff\x25"     // jmp *disp32(%rip)
-	bytesMovR11D = "\x41\xbb"     // mov $imm32,%r11d
-	bytesPushImm = "\x68"         // push $imm32
-	bytesPushRIP = "\xff\x35"     // push disp32(%rip)
-	bytesPushR11 = "\x41\x53"     // push %r11, nothing follows
-	bytesMovEAX  = "\xb8"         // mov $imm32,%eax
-	bytesMovRAX  = "\x48\xc7\xc0" // mov $imm32,%rax
 )

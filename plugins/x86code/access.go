@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"encoding/binary"
@@ -83,7 +83,7 @@ var modes = map[x86asm.Op]accessMode{
 }
 
 // pushes and pops have the instructions that access the stack beside their operands, each
-// with 8 bytes.
+// with a word.
 var (
 	pushes = map[x86asm.Op]bool{x86asm.PUSH: true, x86asm.CALL: true, x86asm.PUSHFQ: true, x86asm.ENTER: true}
 	pops   = map[x86asm.Op]bool{x86asm.POP: true, x86asm.RET: true, x86asm.POPFQ: true}
@@ -91,12 +91,12 @@ var (
 
 // explain returns the kind and the memory accesses of the instruction with an encoding.
 // isKnown means that the disassembler knows it as inst.
-func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint64) (kind sdk.InstructionKind, list []sdk.Access) {
+func (m *Mode) explain(e *encoding, code []byte, inst *x86asm.Inst, isKnown bool, pc uint64) (kind sdk.InstructionKind, list []sdk.Access) {
 	switch {
 	case code[0] == 0xcc:
 		return sdk.BreakpointInstruction, nil
 	case e.kind != legacy || !isKnown:
-		if a, ok := e.memoryAccess(code, pc); ok {
+		if a, ok := m.memoryAccess(e, code, pc); ok {
 			if e.kind != legacy {
 				e.setVector(code, &a)
 			}
@@ -109,13 +109,13 @@ func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint
 		return kind, nil
 	}
 	for i, arg := range inst.Args {
-		m, ok := arg.(x86asm.Mem)
+		operand, ok := arg.(x86asm.Mem)
 		if !ok {
 			continue
 		}
-		a, ok := e.memoryAccess(code, pc)
+		a, ok := m.memoryAccess(e, code, pc)
 		if !ok { // a string instruction, or mov with an absolute address
-			a, ok = implicitAccess(&m)
+			a, ok = m.implicitAccess(&operand)
 		}
 		mode := accessRead
 		switch {
@@ -131,22 +131,22 @@ func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint
 		a.Size = operandSize(inst)
 		list = append(list, a)
 	}
-	return kind, append(list, stackAccesses(inst.Op)...)
+	return kind, append(list, m.stackAccesses(inst.Op)...)
 }
 
 // operandRegister is the register by which a division divides, or to which a call or
 // jump goes.
-func operandRegister(inst *x86asm.Inst, kind sdk.InstructionKind) (register, bits uint32) {
+func (m *Mode) operandRegister(inst *x86asm.Inst, kind sdk.InstructionKind) (register, bits uint32) {
 	switch kind {
 	case sdk.DivideInstruction, sdk.CallInstruction, sdk.JumpInstruction:
 	default:
 		return 0, 0
 	}
-	r, size, ok := general(inst.Args[0])
+	r, size, ok := General(inst.Args[0])
 	if arg, _ := inst.Args[0].(x86asm.Reg); !ok || arg >= x86asm.AH && arg <= x86asm.BH {
 		return 0, 0 // the second byte of a register is not among its low bits
 	}
-	return dwarfNumber[r], uint32(8 * size) //nolint:gosec // at most 64
+	return m.Numbers[r], uint32(8 * size) //nolint:gosec // at most 64
 }
 
 // operandSize is the number of bytes of an operand in memory. The disassembler returns 1
@@ -162,15 +162,15 @@ func operandSize(inst *x86asm.Inst) uint32 {
 }
 
 // stackAccesses are an instruction's accesses of the stack beside its operands.
-func stackAccesses(op x86asm.Op) []sdk.Access {
-	a := sdk.Access{Size: 8, Base: rsp, Index: sdk.NoRegister, Segment: sdk.NoRegister, AddressBits: 64}
+func (m *Mode) stackAccesses(op x86asm.Op) []sdk.Access {
+	a := sdk.Access{Size: uint32(m.Word), Base: m.Numbers[SP], Index: sdk.NoRegister, Segment: sdk.NoRegister, AddressBits: uint32(8 * m.Word)} //nolint:gosec // 4 or 8
 	switch {
 	case pushes[op]:
-		a.IsWrite, a.Displacement = true, -8
+		a.IsWrite, a.Displacement = true, -int64(m.Word)
 	case pops[op]:
 		a.IsRead = true
 	case op == x86asm.LEAVE:
-		a.IsRead, a.Base = true, rbp
+		a.IsRead, a.Base = true, m.Numbers[BP]
 	default:
 		return nil
 	}
@@ -178,35 +178,32 @@ func stackAccesses(op x86asm.Op) []sdk.Access {
 }
 
 // implicitAccess is the access of an operand that ModRM does not name.
-func implicitAccess(m *x86asm.Mem) (a sdk.Access, ok bool) {
-	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: sdk.NoRegister, Displacement: m.Disp, AddressBits: 64}
-	if m.Base != 0 {
-		r, size, ok := general(m.Base)
+func (m *Mode) implicitAccess(operand *x86asm.Mem) (a sdk.Access, ok bool) {
+	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: sdk.NoRegister, Displacement: operand.Disp, AddressBits: uint32(8 * m.Word)} //nolint:gosec // 32 or 64
+	if operand.Base != 0 {
+		r, size, ok := General(operand.Base)
 		if !ok || size < 4 {
 			return a, false
 		}
-		a.Base, a.AddressBits = dwarfNumber[r], uint32(8*size) //nolint:gosec // 32 or 64
+		a.Base, a.AddressBits = m.Numbers[r], uint32(8*size) //nolint:gosec // 32 or 64
 	}
-	switch m.Segment {
+	switch operand.Segment {
 	case x86asm.FS:
-		a.Segment = fsBase
+		a.Segment = m.FSBase
 	case x86asm.GS:
-		a.Segment = gsBase
+		a.Segment = m.GSBase
 	}
-	return a, m.Index == 0
+	return a, operand.Index == 0
 }
 
 // memoryAccess is the access of the operand that ModRM names; ok is false where it is a
 // register, where a vector has the indices, and where the unit of the displacement is not
 // known.
-func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) {
-	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() || e.isControlMove() || len(code) < int(e.behind)+e.addressBytes(code) {
+func (m *Mode) memoryAccess(e *encoding, code []byte, pc uint64) (a sdk.Access, ok bool) {
+	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() || e.isControlMove() || e.address == 16 || len(code) < int(e.behind)+e.addressBytes(code) {
 		return a, false
 	}
-	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: segmentRegister(code), AddressBits: 64}
-	if e.address32 {
-		a.AddressBits = 32
-	}
+	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: m.segmentRegister(code), AddressBits: uint32(e.address)}
 	mod, rm := e.modRM>>6, e.modRM&7
 	tail := code[e.behind:]
 	hasBase := mod != 0 || rm != 5
@@ -215,14 +212,14 @@ func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) 
 		tail = tail[1:]
 		rm = sib & 7
 		hasBase = mod != 0 || rm != 5
-		if index := sib>>3&7 | e.rex<<2&8; index != gprSP {
-			a.Index, a.Scale = dwarfNumber[index], 1<<(sib>>6)
+		if index := sib>>3&7 | e.rex<<2&8; index != SP {
+			a.Index, a.Scale = m.Numbers[index], 1<<(sib>>6)
 		}
-	} else if !hasBase {
+	} else if !hasBase && m.Word == 8 {
 		a.Displacement = int64(pc) + int64(len(code)) //nolint:gosec // an address
 	}
 	if hasBase {
-		a.Base = dwarfNumber[rm|e.rex<<3&8]
+		a.Base = m.Numbers[rm|e.rex<<3&8]
 	}
 	switch {
 	case mod == 1:
@@ -318,15 +315,15 @@ func (e *encoding) setVector(code []byte, a *sdk.Access) {
 }
 
 // segmentRegister is the base of the segment that a prefix names.
-func segmentRegister(code []byte) uint32 {
+func (m *Mode) segmentRegister(code []byte) uint32 {
 	for _, b := range code {
 		switch {
 		case !isPrefix[b]:
 			return sdk.NoRegister
 		case b == prefixFS:
-			return fsBase
+			return m.FSBase
 		case b == prefixGS:
-			return gsBase
+			return m.GSBase
 		}
 	}
 	return sdk.NoRegister

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
-	"context"
 	"encoding/binary"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -17,9 +16,9 @@ const longestCall = 11
 //
 // A PC is after a direct call only where no indirect call ends there too: bytes of an
 // indirect call may read as a direct one with a meaningless target.
-func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
+func (m *Mode) ClassifyReturn(req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	return req.Answer(func(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
-		if class = callBefore(code); class == sdk.AfterDirectCall {
+		if class = m.CallBefore(code); class == sdk.AfterDirectCall {
 			displacement := int32(binary.LittleEndian.Uint32(code[len(code)-4:]))
 			target = pc + uint64(int64(displacement))
 		}
@@ -27,14 +26,14 @@ func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnReq
 	})
 }
 
-// callBefore classifies the call that ends where code ends.
-func callBefore(code []byte) sdk.ReturnClass {
+// CallBefore classifies the call that ends where code ends.
+func (m *Mode) CallBefore(code []byte) sdk.ReturnClass {
 	class := sdk.NotAfterCall
 	if len(code) < longestCall {
 		class = sdk.UnknownReturn
 	}
-	for length := 2; length <= min(len(code), maxInstruction); length++ {
-		e, ok := layout(code[len(code)-length:])
+	for length := 2; length <= min(len(code), MaxInstruction); length++ {
+		e, ok := m.layout(code[len(code)-length:])
 		if !ok || e.length != length || e.kind != legacy || e.opcodeMap != mapOneByte {
 			continue
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"testing"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import "golang.org/x/arch/x86/x86asm"
 
@@ -46,12 +46,12 @@ const (
 )
 
 const (
-	writesAX = 1 << gprAX
-	writesCX = 1 << gprCX
-	writesDX = 1 << gprDX
-	writesBX = 1 << gprBX
-	writesSI = 1 << gprSI
-	writesDI = 1 << gprDI
+	writesAX = 1 << AX
+	writesCX = 1 << CX
+	writesDX = 1 << DX
+	writesBX = 1 << BX
+	writesSI = 1 << SI
+	writesDI = 1 << DI
 )
 
 // operationGroups has each operation once; an operation that is absent writes its first
@@ -75,8 +75,8 @@ var operationGroups = []struct {
 	{operation{writes: writesCX}, []x86asm.Op{x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE}},
 	{operation{writes: writesAX}, []x86asm.Op{x86asm.XBEGIN}},
 	{operation{writes: writesAX, role: roleInterrupt}, []x86asm.Op{x86asm.INT}},
-	{operation{writes: writesAX | writesCX | 1<<gprR11}, []x86asm.Op{x86asm.SYSCALL}},
-	{operation{writes: preserved ^ 0xffff}, []x86asm.Op{x86asm.SYSENTER}},
+	{operation{writes: writesAX | writesCX | 1<<R11}, []x86asm.Op{x86asm.SYSCALL}},
+	{operation{writes: ^uint16(1<<BX | 1<<SP | 1<<BP | 1<<R12 | 1<<R13 | 1<<R14 | 1<<R15)}, []x86asm.Op{x86asm.SYSENTER}},
 	{operation{role: roleNop}, []x86asm.Op{x86asm.NOP, x86asm.FNOP}},
 
 	// Moves and computed addresses.
@@ -146,6 +146,7 @@ func operationOf(op x86asm.Op) *operation {
 
 // operands has the operands of an instruction.
 type operands struct {
+	mode          *Mode
 	inst          *x86asm.Inst
 	first, second x86asm.Arg
 
@@ -159,11 +160,11 @@ type operands struct {
 }
 
 // to and from are the first and the second operand where they are in memory.
-func (o *operands) to() (memory, bool)   { return readMemory(o.inst, o.first) }
-func (o *operands) from() (memory, bool) { return readMemory(o.inst, o.second) }
+func (o *operands) to() (Memory, bool)   { return o.mode.readMemory(o.inst, o.first) }
+func (o *operands) from() (Memory, bool) { return o.mode.readMemory(o.inst, o.second) }
 
 // src is the second operand where it is a general register that is named whole.
-func (o *operands) src() (register uint8, ok bool) { return full(o.second) }
+func (o *operands) src() (register uint8, ok bool) { return o.mode.Full(o.second) }
 
 // is16 reports whether the operands have 16 bits.
 func (o *operands) is16() bool { return o.inst.DataSize == 16 }
@@ -172,35 +173,35 @@ func (o *operands) is16() bool { return o.inst.DataSize == 16 }
 func (o *operands) target() int64 { return int64(o.rel) + int64(o.inst.Len) }
 
 // read fills e from a decoded instruction.
-func (e *effect) read(inst *x86asm.Inst) {
+func (e *Effect) read(m *Mode, inst *x86asm.Inst) {
 	op := operationOf(inst.Op)
-	o := operands{inst: inst, first: inst.Args[0], second: inst.Args[1]}
+	o := operands{mode: m, inst: inst, first: inst.Args[0], second: inst.Args[1]}
 	o.rel, o.isRel = o.first.(x86asm.Rel)
-	o.dst, o.dstSize, o.isDst = general(o.first)
-	o.isWide = o.isDst && o.dstSize == 8
-	e.clobbers, e.size = op.writes, 8
+	o.dst, o.dstSize, o.isDst = General(o.first)
+	o.isWide = o.isDst && o.dstSize == m.Word
+	e.Clobbers, e.Size = op.writes, uint8(m.Word) //nolint:gosec // 8 or 4
 	if e.readOperands(op.role, &o) {
 		return
 	}
 	switch {
 	case op.flags&endsFlow != 0:
-		e.kind = effectStop
+		e.Kind = Stop
 		return
 	case o.isRel: // jcc, loop, jrcxz, xbegin
-		e.kind, e.direct, e.target = effectBranch, true, o.target()
+		e.Kind, e.IsDirect, e.Target = Branch, true, o.target()
 		return
 	}
 	if op.flags&readsFirst == 0 {
 		if o.isDst {
-			e.clobbers |= 1 << o.dst
+			e.Clobbers |= 1 << o.dst
 		}
 		if to, ok := o.to(); ok && op.flags&writesByCX == 0 {
 			e.write(inst, to)
 		}
 	}
 	if op.flags&writesSecond != 0 {
-		if r, _, ok := general(o.second); ok {
-			e.clobbers |= 1 << r
+		if r, _, ok := General(o.second); ok {
+			e.Clobbers |= 1 << r
 		}
 	}
 }
@@ -208,7 +209,7 @@ func (e *effect) read(inst *x86asm.Inst) {
 // readOperands fills e by a role of the operands. It returns true where that is all that
 // the instruction does; otherwise the instruction writes its first operand, as flags say.
 // (A table of functions would have every operand allocated.)
-func (e *effect) readOperands(role operandRole, o *operands) (done bool) {
+func (e *Effect) readOperands(role operandRole, o *operands) (done bool) {
 	switch role {
 	case roleCall:
 		return readCall(e, o)
@@ -250,137 +251,141 @@ func (e *effect) readOperands(role operandRole, o *operands) (done bool) {
 	return false
 }
 
-func readCall(e *effect, o *operands) bool {
-	e.kind, e.direct, e.target = effectCall, o.isRel, o.target()
+func readCall(e *Effect, o *operands) bool {
+	e.Kind, e.IsDirect, e.Target = Call, o.isRel, o.target()
 	return true
 }
 
-func readJump(e *effect, o *operands) bool {
-	e.kind, e.direct, e.target = effectJump, o.isRel, o.target()
-	e.dst = o.dst
-	e.mem, e.hasMem = o.to()
+func readJump(e *Effect, o *operands) bool {
+	e.Kind, e.IsDirect, e.Target = Jump, o.isRel, o.target()
+	e.Dst = o.dst
+	e.Mem, e.HasMem = o.to()
 	return true
 }
 
-func readReturn(e *effect, _ *operands) bool {
-	e.kind = effectReturn
+func readReturn(e *Effect, _ *operands) bool {
+	e.Kind = Return
 	return true
 }
 
-func readPush(e *effect, o *operands) bool {
-	e.kind = effectPush
+func readPush(e *Effect, o *operands) bool {
+	e.Kind = Push
 	if o.isWide {
-		e.src = o.dst
+		e.Src = o.dst
 	}
-	e.mem, e.hasMem = o.to()
+	e.Mem, e.HasMem = o.to()
 	if o.is16() {
-		e.size, e.src, e.hasMem = 2, gprNone, false
+		e.Size, e.Src, e.HasMem = 2, None, false
 	}
 	return true
 }
 
-func readPop(e *effect, o *operands) bool {
-	e.kind = effectPop
+func readPop(e *Effect, o *operands) bool {
+	e.Kind = Pop
 	if o.isWide {
-		e.dst = o.dst
+		e.Dst = o.dst
 	} else if o.isDst {
-		e.clobbers |= 1 << o.dst
+		e.Clobbers |= 1 << o.dst
 	}
-	e.mem, e.hasMem = o.to()
+	e.Mem, e.HasMem = o.to()
 	if o.is16() {
-		e.size = 2
+		e.Size = 2
 	}
 	return true
 }
 
-func readLeave(e *effect, o *operands) bool {
-	e.kind = effectLeave
+func readLeave(e *Effect, o *operands) bool {
+	e.Kind = Leave
 	if o.is16() {
-		e.kind, e.clobbers = effectOther, 1<<gprSP|1<<gprBP
+		e.Kind, e.Clobbers = Other, 1<<SP|1<<BP
 	}
 	return true
 }
 
-func readEnter(e *effect, o *operands) bool {
+func readEnter(e *Effect, o *operands) bool {
 	size, _ := o.first.(x86asm.Imm)
 	level, _ := o.second.(x86asm.Imm)
-	e.kind, e.imm = effectEnter, int64(size)&0xffff
+	e.Kind, e.Imm = Enter, int64(size)&0xffff
 	if level != 0 || o.is16() {
-		e.kind, e.clobbers = effectOther, 1<<gprSP|1<<gprBP
+		e.Kind, e.Clobbers = Other, 1<<SP|1<<BP
 	}
 	return true
 }
 
 // readInterrupt takes a breakpoint for the end of the code.
-func readInterrupt(e *effect, o *operands) bool {
+func readInterrupt(e *Effect, o *operands) bool {
 	const breakpoint = 3
 	if v, ok := o.first.(x86asm.Imm); ok && v == breakpoint {
-		e.kind = effectStop
+		e.Kind = Stop
 	}
 	return true
 }
 
-func readNop(e *effect, _ *operands) bool {
-	e.filler = true
+func readNop(e *Effect, _ *operands) bool {
+	e.IsFiller = true
 	return true
 }
 
-func readMove(e *effect, o *operands) bool {
+func readMove(e *Effect, o *operands) bool {
 	if src, ok := o.src(); ok {
 		to, isTo := o.to()
 		switch {
 		case o.isWide:
-			e.kind, e.dst, e.src = effectMove, o.dst, src
+			e.Kind, e.Dst, e.Src = Move, o.dst, src
 		case isTo:
-			e.kind, e.src, e.hasMem, e.mem = effectStore, src, true, to
+			e.Kind, e.Src, e.HasMem, e.Mem = Store, src, true, to
 		}
 		return o.isWide || isTo
 	}
 	from, isFrom := o.from()
-	switch hasIndex := from.index != gprNone; {
+	switch hasIndex := from.Index != None; {
 	case isFrom && hasIndex && o.isDst && o.dstSize >= 4:
-		e.kind = effectTable
+		e.Kind = Table
 	case isFrom && o.isWide:
-		e.kind = effectLoad
+		e.Kind = Load
 	default:
 		return false
 	}
-	e.dst, e.hasMem, e.mem = o.dst, true, from
+	e.Dst, e.HasMem, e.Mem = o.dst, true, from
 	return true
 }
 
-func readExtend(e *effect, o *operands) bool {
+func readExtend(e *Effect, o *operands) bool {
 	if !o.isWide {
 		return false
 	}
 	from, isFrom := o.from()
-	half, size, isHalf := general(o.second)
+	half, size, isHalf := General(o.second)
 	switch {
-	case isFrom && from.index != gprNone:
-		e.kind, e.dst, e.hasMem, e.mem = effectTable, o.dst, true, from
+	case isFrom && from.Index != None:
+		e.Kind, e.Dst, e.HasMem, e.Mem = Table, o.dst, true, from
 	case isHalf && size == 4:
-		e.kind, e.dst, e.src = effectExtend, o.dst, half
+		e.Kind, e.Dst, e.Src = Extend, o.dst, half
 	default:
 		return false
 	}
 	return true
 }
 
-func readExtendAX(e *effect, _ *operands) bool {
-	e.kind, e.dst, e.src = effectExtend, gprAX, gprAX
+func readExtendAX(e *Effect, _ *operands) bool {
+	e.Kind, e.Dst, e.Src = Extend, AX, AX
 	return true
 }
 
-func readAddress(e *effect, o *operands) bool {
+func readAddress(e *Effect, o *operands) bool {
 	from, ok := o.from()
 	if !o.isWide || !ok {
 		return false
 	}
-	e.kind, e.dst, e.hasMem, e.mem = effectAddress, o.dst, true, from
+	if from.Base == o.dst && from.Offset == 0 && !from.IsOpaque { // padding of 32-bit code
+		e.IsFiller = true
+		return true
+	}
+	e.Kind, e.Dst, e.HasMem, e.Mem = Address, o.dst, true, from
 	return true
 }
 
-func readAdd(e *effect, o *operands) bool {
+func readAdd(e *Effect, o *operands) bool {
 	if !o.isWide {
 		return false
 	}
@@ -389,55 +394,55 @@ func readAdd(e *effect, o *operands) bool {
 	src, isSrc := o.src()
 	switch {
 	case isImm && isSub:
-		e.kind, e.imm = effectAdd, -int64(imm)
+		e.Kind, e.Imm = Add, -int64(imm)
 	case isImm:
-		e.kind, e.imm = effectAdd, int64(imm)
-	case o.dst == gprSP:
-		e.kind = effectAlign
+		e.Kind, e.Imm = Add, int64(imm)
+	case o.dst == SP:
+		e.Kind = Align
 	case isSrc && !isSub:
-		e.kind, e.src = effectSum, src
+		e.Kind, e.Src = Sum, src
 	default:
 		return false
 	}
-	e.dst = o.dst
+	e.Dst = o.dst
 	return true
 }
 
-func readIncrement(e *effect, o *operands) bool {
+func readIncrement(e *Effect, o *operands) bool {
 	if !o.isWide {
 		return false
 	}
-	e.kind, e.dst, e.imm = effectAdd, o.dst, 1
+	e.Kind, e.Dst, e.Imm = Add, o.dst, 1
 	if o.inst.Op == x86asm.DEC {
-		e.imm = -1
+		e.Imm = -1
 	}
 	return true
 }
 
-func readAnd(e *effect, o *operands) bool {
-	if !o.isWide || o.dst != gprSP {
+func readAnd(e *Effect, o *operands) bool {
+	if !o.isWide || o.dst != SP {
 		return false
 	}
-	e.kind, e.dst = effectAlign, o.dst
+	e.Kind, e.Dst = Align, o.dst
 	return true
 }
 
 // readExchange takes an exchange of a register with itself for a filler, except the
 // 32-bit exchange, which clears the upper bits.
-func readExchange(e *effect, o *operands) bool {
-	if r, size, ok := general(o.second); ok && o.isDst && r == o.dst && size == o.dstSize && size != 4 {
-		e.filler = true
+func readExchange(e *Effect, o *operands) bool {
+	if r, size, ok := General(o.second); ok && o.isDst && r == o.dst && size == o.dstSize && (size != 4 || o.mode.Word == 4) {
+		e.IsFiller = true
 		return true
 	}
 	if src, ok := o.src(); ok && o.isWide {
-		e.kind, e.dst, e.src = effectSwap, o.dst, src
+		e.Kind, e.Dst, e.Src = Swap, o.dst, src
 		return true
 	}
 	for _, a := range [...]x86asm.Arg{o.first, o.second} {
-		if r, _, ok := general(a); ok {
-			e.clobbers |= 1 << r
+		if r, _, ok := General(a); ok {
+			e.Clobbers |= 1 << r
 		}
-		if mem, ok := readMemory(o.inst, a); ok {
+		if mem, ok := o.mode.readMemory(o.inst, a); ok {
 			e.write(o.inst, mem)
 		}
 	}
@@ -445,9 +450,9 @@ func readExchange(e *effect, o *operands) bool {
 }
 
 // readMultiply tells the variant with one operand, which writes rdx:rax, from the others.
-func readMultiply(e *effect, o *operands) bool {
+func readMultiply(e *Effect, o *operands) bool {
 	if o.second != nil {
-		e.clobbers = 0
+		e.Clobbers = 0
 	}
 	return false
 }

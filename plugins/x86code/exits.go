@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"github.com/unwindd/unwindd/sdk"
@@ -11,13 +11,14 @@ import (
 // instruction before it wrote the top of the stack.
 type exits struct {
 	*codeflow.Exits[uint64]
-	effect effect // of the last instruction that was read
+	mode   *Mode
+	effect Effect // of the last instruction that was read
 }
 
 // codeExits is nil where the code cannot be read.
-func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
-	x := &exits{}
-	if x.Exits = codeflow.NewExits(x, r, 1, maxCode); x.Exits == nil {
+func (m *Mode) codeExits(r *sdk.CodeRange) *sdk.CodeExits {
+	x := &exits{mode: m}
+	if x.Exits = codeflow.NewExits(x, r, 1, MaxCode); x.Exits == nil {
 		return nil
 	}
 	return x.Find(r.PC)
@@ -25,7 +26,7 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 
 // Instruction reads the instruction at an address.
 func (x *exits) Instruction(address uint64) (decoded codeflow.Instruction, ok bool) {
-	if x.effect, ok = readEffect(x.Code[address:]); ok {
+	if x.effect, ok = x.mode.ReadEffect(x.Code[address:]); ok {
 		decoded = x.effect.instruction()
 	}
 	return decoded, ok
@@ -43,14 +44,14 @@ func (x *exits) Join(p *codeflow.Point[uint64], top *uint64, isFirst bool) bool 
 func (x *exits) Apply(address uint64, top *uint64) {
 	e := &x.effect
 	*top = 0
-	if e.kind == effectPush || e.hasMem && e.mem.base == gprSP && e.mem.offset == 0 && e.kind != effectLoad {
-		*top = address + uint64(e.length) + 1
+	if e.Kind == Push || e.HasMem && e.Mem.Base == SP && e.Mem.Offset == 0 && e.Kind != Load {
+		*top = address + uint64(e.Length) + 1
 	}
 }
 
 // Call follows calls inside the code.
 func (x *exits) Call(address uint64, top *uint64) {
-	if target := address + uint64(x.effect.target); x.effect.direct && x.IsInside(target) {
+	if target := address + uint64(x.effect.Target); x.effect.IsDirect && x.IsInside(target) {
 		x.Jump(x.Location(target), top)
 	}
 }
@@ -59,10 +60,10 @@ func (x *exits) Call(address uint64, top *uint64) {
 // written is a jump, as in thunks that keep processors from speculating.
 func (x *exits) Leave(address uint64, top *uint64) {
 	switch e := &x.effect; {
-	case e.kind == effectReturn:
+	case e.Kind == Return:
 		x.Found.Open = *top == address+1
-	case e.hasMem && e.mem.rip && !e.mem.opaque:
-		x.Found.Slots = append(x.Found.Slots, x.Location(address)+uint64(e.length)+uint64(e.mem.offset))
+	case e.HasMem && e.Mem.IsRelative && !e.Mem.IsOpaque:
+		x.Found.Slots = append(x.Found.Slots, x.Location(address)+uint64(e.Length)+uint64(e.Mem.Offset))
 	default:
 		x.Found.Open = true
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 import (
 	"fmt"
@@ -21,9 +21,9 @@ var assembled = struct {
 	byText map[string][]byte
 }{byText: map[string][]byte{}}
 
-// expression assembles the text of an expression, in the canonical dialect. The
+// Expression assembles the text of an expression, in the canonical dialect. The
 // caller must not change what it returns.
-func expression(text string) []byte {
+func Expression(text string) []byte {
 	assembled.Lock()
 	defer assembled.Unlock()
 	expr, ok := assembled.byText[text]
@@ -42,11 +42,8 @@ func expression(text string) []byte {
 	return expr
 }
 
-// undefinedLocation is the text of a register that is nowhere.
-const undefinedLocation = "LLVM_undefined"
-
-// registerText is the text for a register's value plus offset.
-func registerText(register uint32, offset int64) string {
+// RegisterText is the text for a register's value plus offset.
+func RegisterText(register uint32, offset int64) string {
 	const withOpcode = 32 // registers have an opcode of their own
 	if register < withOpcode {
 		return "breg" + strconv.Itoa(int(register)) + " " + strconv.FormatInt(offset, 10)
@@ -54,8 +51,8 @@ func registerText(register uint32, offset int64) string {
 	return "bregx " + strconv.Itoa(int(register)) + " " + strconv.FormatInt(offset, 10)
 }
 
-// addText is the text that adds n to the top of the stack, behind other operations.
-func addText(n int64) string {
+// AddText is the text that adds n to the top of the stack, behind other operations.
+func AddText(n int64) string {
 	switch {
 	case n > 0:
 		return "; plus_uconst " + strconv.FormatInt(n, 10)
@@ -65,23 +62,23 @@ func addText(n int64) string {
 	return ""
 }
 
-// wordText is the text for the word in memory at a register plus offset.
-func wordText(register uint32, offset int64) string {
-	return registerText(register, offset) + "; deref"
+// WordText is the text for the word in memory at a register plus offset.
+func WordText(register uint32, offset int64) string {
+	return RegisterText(register, offset) + "; deref"
 }
 
-// chooseText is the text that computes yes where condition is not zero, else no.
-func chooseText(condition, yes, no string) string {
+// ChooseText is the text that computes yes where condition is not zero, else no.
+func ChooseText(condition, yes, no string) string {
 	const skipSize = 3
-	return fmt.Sprintf("%s; bra %d; %s; skip %d; %s", condition, len(expression(no))+skipSize, no, len(expression(yes)), yes)
+	return fmt.Sprintf("%s; bra %d; %s; skip %d; %s", condition, len(Expression(no))+skipSize, no, len(Expression(yes)), yes)
 }
 
 // registerPlus is the expression for a register's value plus offset.
 func registerPlus(register uint32, offset int64) []byte {
-	return expression(registerText(register, offset))
+	return Expression(RegisterText(register, offset))
 }
 
 // loaded is the expression for the word in memory at a register plus offset, plus n.
 func loaded(register uint32, offset, n int64) []byte {
-	return expression(wordText(register, offset) + addText(n))
+	return Expression(WordText(register, offset) + AddText(n))
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package x86_64
+package x86code
 
 // Classes of opcodes, by the bytes that follow them.
 const (
-	bad  = 0 // no instruction in 64-bit mode
+	bad  = 0 // no instruction in the mode
 	none = 1 << iota
 	modrm
 	imm8
@@ -91,3 +91,21 @@ var escaped = [256]uint16{
 	/* f0 */ modrm, modrm, modrm, modrm, modrm, modrm, modrm, modrm, // psll
 	/* f8 */ modrm, modrm, modrm, modrm, modrm, modrm, modrm, modrm, // psub
 }
+
+// oneByte32 is oneByte in 32-bit mode.
+var oneByte32 = func() [256]uint16 {
+	table := oneByte
+	for class, ops := range map[uint16][]byte{
+		none: {0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0xce, 0xd6, // push, pop of segments, adjustments, pusha, popa, into, salc
+			0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f}, // inc, dec
+		modrm:        {0x62, 0xc4, 0xc5}, // bound, les, lds, where they are no prefixes
+		modrm8:       {0x82},
+		imm8:         {0xd4, 0xd5}, // aam, aad
+		imm16 | immZ: {0x9a, 0xea}, // lcall, ljmp
+	} {
+		for _, op := range ops {
+			table[op] = class
+		}
+	}
+	return table
+}()
