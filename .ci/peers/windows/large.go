@@ -80,8 +80,8 @@ func (r *rig) makeLarge() (string, error) {
 		return "", err
 	}
 	var b bytes.Buffer
-	b.WriteString("volatile int sink;\ntemplate <int N> struct at { int x[N % 7 + 1]; __forceinline int sum(int y) const { int s = y; for (int v : x) s += v * sink; return s + at<N / 2>{}.sum(s); } };\ntemplate <> struct at<0> { __forceinline int sum(int y) const { return y; } };\n")
-	const functions = 6000
+	b.WriteString("volatile int sink;\ntemplate <int N> struct at { int x[2]; __forceinline int sum(int y) const { int s = y; for (int v : x) s += v * sink; return s + at<N / 2>{}.sum(s); } };\ntemplate <> struct at<0> { __forceinline int sum(int y) const { return y; } };\n")
+	const functions = 1500
 	for i := range functions {
 		fmt.Fprintf(&b, "__attribute__((noinline, used)) static int f%d(int a, int b) { at<%d> here{}; int c = here.sum(a) + b; if (c > %d) { int d = c * a; sink = d; return here.sum(d) ^ b; } return c; }\n", i, i+1, i)
 	}
@@ -98,14 +98,15 @@ func (r *rig) makeLarge() (string, error) {
 			if err != nil {
 				return "", err
 			}
-		} else if err := os.Link(filepath.Join(dir, "0.obj"), filepath.Join(dir, object)); err != nil && !os.IsExist(err) {
+		} else if err := cost.Run(dir, "cp", "0.obj", object); err != nil { // the linker takes a file of several names once
 			return "", err
 		}
 		info, err := os.Stat(filepath.Join(dir, object))
 		if err != nil {
 			return "", err
 		}
-		size += info.Size() * 3 / 4 // the rest is code and types, which are merged
+		size += info.Size() * 3 / 5 // the rest is code and types, which are merged
+		defer os.Remove(filepath.Join(dir, object))
 		link = append(link, object)
 	}
 	return image, cost.Run(dir, "lld-link-22", link...)
