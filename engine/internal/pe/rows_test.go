@@ -231,12 +231,12 @@ func TestRowsWithoutCode(t *testing.T) {
 // TestDefaultRules checks which registers Windows keeps.
 func TestDefaultRules(t *testing.T) {
 	var kept []uint64
-	for _, r := range DefaultRules() {
+	for _, r := range x64DefaultRules() {
 		if r.Rule.Kind == cfi.SameValue {
 			kept = append(kept, r.Column)
 		}
 	}
-	if want := []uint64{3, 4, 5, 6, 12, 13, 14, 15, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}; !slices.Equal(kept, want) {
+	if want := []uint64{3, 4, 5, 6, 12, 13, 14, 15, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, dwarfGSBase}; !slices.Equal(kept, want) {
 		t.Errorf("%v, expected %v", kept, want)
 	}
 }

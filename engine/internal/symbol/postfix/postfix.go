@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package breakpad
+// Package postfix translates expressions in postfix notation, as STACK CFI records of Breakpad's
+// symbol files and the frame data of 32-bit x86 have them, into rules of call frame information.
+package postfix
 
 import (
 	"strconv"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
+	"github.com/unwindd/unwindd/locexpr"
 )
+
+// CFAName is the name of the CFA.
+const CFAName = ".cfa"
+
+// Registers returns the DWARF number of a register by its name ("$rsp" of x86-64, "x29" of
+// AArch64); false when there is no such register. The name ".ra" is the column of the return
+// address.
+type Registers func(name string) (number uint64, ok bool)
 
 // unsignedDivide divides a by b as unsigned numbers, where DW_OP_div is signed and
 // DW_OP_mod is not. Comments show the stack.
@@ -34,8 +46,8 @@ var operators = map[string][]byte{
 // The bounds of an expression: the operands on its stack, which DW_OP_pick counts in one
 // byte, and its code. A compiler's rule has two operands.
 const (
-	maxOperands = 64
-	maxCode     = 4096
+	MaxOperands = 64
+	MaxCode     = 4096
 )
 
 // base is the base of an operand.
@@ -57,9 +69,9 @@ type operand struct {
 	loaded   bool
 }
 
-// postfix is an expression ("STACK CFI records") while it is translated. The code runs on a
-// stack with the CFA at its bottom, if hasCFA is set, and leaves the value on top.
-type postfix struct {
+// Expression is an expression ("STACK CFI records") while it is translated, token by token. The
+// code runs on a stack with the CFA at its bottom, if hasCFA is set, and leaves the value on top.
+type Expression struct {
 	registers Registers
 	code      []byte
 	stack     []operand
@@ -67,30 +79,61 @@ type postfix struct {
 	isLoaded  bool // its last operation is DW_OP_deref
 }
 
-// parsePostfix translates an expression; false when it is none, or when it names an unknown
-// register.
-func parsePostfix(text fields, registers Registers) (p postfix, ok bool) {
-	p.registers = registers
-	for {
-		token := text.next()
-		if len(token) == 0 {
-			return p, len(p.stack) == 1
-		}
-		if !p.token(token) || len(p.stack) > maxOperands || len(p.code) > maxCode {
-			return p, false
-		}
-	}
+// New returns an expression without a token.
+func New(registers Registers) Expression { return Expression{registers: registers} }
+
+// Add translates a token; false when it is none, when it names an unknown register, and when the
+// expression is too long.
+func (p *Expression) Add(token []byte) bool {
+	return p.token(token) && len(p.stack) <= MaxOperands && len(p.code) <= MaxCode
 }
 
-// value describes the value of the whole expression.
-func (p *postfix) value() operand { return p.stack[0] }
+// CFA returns the expression as the rule of the CFA, which cannot name .cfa itself; false when it
+// is no whole expression.
+func (p *Expression) CFA() (cfi.CFARule, bool) {
+	if len(p.stack) != 1 || p.hasCFA {
+		return cfi.CFARule{}, false
+	}
+	if v := p.stack[0]; v.base == theRegister && !v.loaded {
+		return cfi.CFARule{Kind: cfi.CFARegister, Register: v.register, Offset: v.offset, Space: locexpr.DefaultSpace}, true
+	}
+	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: p.code, Space: locexpr.DefaultSpace}, true
+}
 
-func (p *postfix) token(token []byte) bool {
+// Rule returns the expression as the rule of a column, in a row with the rule cfa; false when it is
+// no whole expression.
+func (p *Expression) Rule(column uint64, cfa *cfi.CFARule) (cfi.Rule, bool) {
+	if len(p.stack) != 1 {
+		return cfi.Rule{Kind: cfi.Undefined}, false
+	}
+	v := p.stack[0]
+	if v.base == theRegister && (v.loaded || v.offset != 0) && cfa.Kind == cfi.CFARegister && cfa.Register == v.register {
+		v.base, v.offset = theCFA, v.offset-cfa.Offset
+	}
+	switch {
+	case v.base == theCFA && v.loaded:
+		return cfi.Rule{Kind: cfi.Offset, Offset: v.offset}, true
+	case v.base == theCFA:
+		return cfi.Rule{Kind: cfi.ValOffset, Offset: v.offset}, true
+	case v.base == theRegister && !v.loaded && v.offset == 0 && v.register == column:
+		return cfi.Rule{Kind: cfi.SameValue}, true
+	case v.base == theRegister && !v.loaded && v.offset == 0:
+		return cfi.Rule{Kind: cfi.Register, Register: v.register}, true
+	case p.isLoaded:
+		return cfi.Rule{Kind: cfi.Expression, Expr: p.code[:len(p.code)-1]}, true
+	}
+	return cfi.Rule{Kind: cfi.ValExpression, Expr: p.code}, true
+}
+
+func (p *Expression) token(token []byte) bool {
 	if p.isLoaded = len(token) == 1 && token[0] == '^'; p.isLoaded {
 		return p.load()
 	}
 	if code, ok := operators[string(token)]; ok {
 		return p.operate(token[0], code)
+	}
+	if len(token) == 0 {
+		return false
 	}
 	if c := token[len(token)-1]; c >= '0' && c <= '9' && (token[0] == '-' || token[0] >= '0' && token[0] <= '9') {
 		return p.number(string(token))
@@ -98,13 +141,13 @@ func (p *postfix) token(token []byte) bool {
 	return p.name(string(token))
 }
 
-func (p *postfix) load() bool {
+func (p *Expression) load() bool {
 	if len(p.stack) == 0 {
 		return false
 	}
 	p.code = append(p.code, dw.OpDeref)
 	top := &p.stack[len(p.stack)-1]
-	if top.base == theCFA && !top.loaded {
+	if (top.base == theCFA || top.base == theRegister) && !top.loaded {
 		top.loaded = true
 	} else {
 		*top = operand{base: somethingElse}
@@ -112,7 +155,7 @@ func (p *postfix) load() bool {
 	return true
 }
 
-func (p *postfix) operate(operator byte, code []byte) bool {
+func (p *Expression) operate(operator byte, code []byte) bool {
 	n := len(p.stack)
 	if n < 2 {
 		return false
@@ -144,7 +187,7 @@ func sum(operator byte, a, b operand) operand {
 
 // number pushes a decimal number. Breakpad's own reader accepts numbers of 64 bits with or
 // without a sign.
-func (p *postfix) number(token string) bool {
+func (p *Expression) number(token string) bool {
 	v, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {
 		u, err := strconv.ParseUint(token, 10, 64)
@@ -164,8 +207,8 @@ func (p *postfix) number(token string) bool {
 }
 
 // name pushes .cfa or a register.
-func (p *postfix) name(token string) bool {
-	if token == cfaName {
+func (p *Expression) name(token string) bool {
+	if token == CFAName {
 		p.hasCFA = true
 		p.code = append(p.code, dw.OpPick, byte(len(p.stack)))
 		p.stack = append(p.stack, operand{base: theCFA})
