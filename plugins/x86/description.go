@@ -14,7 +14,7 @@ const machine = 3 // EM_386
 // Description returns the constant facts of i386. The caller may change it.
 func Description() *sdk.Description {
 	return &sdk.Description{
-		Name:           "x86",
+		Name:           "i386",
 		Version:        "1.0",
 		Recognises:     []sdk.Recogniser{{ELFMachine: machine, OSABI: -1}},
 		ByteOrder:      sdk.LittleEndian,
