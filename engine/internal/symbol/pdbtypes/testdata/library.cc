@@ -68,7 +68,7 @@ struct Holder {
   union { int whole; char bytes[4]; };
   struct { short low, high; };
   int shown(const Holder &other, Holder &&moved) const { auto copy = other; return kept + copy.kept + moved.whole + low; }
-  static int shownStatic(std::string_view text, std::set<int> *set) { std::pair<int, double> pair{1, 2.0}; std::tuple<int, char, std::string> tuple{1, 'c', "s"}; std::shared_ptr<Holder> shared; std::function<int(int)> f; return text.size() + set->size() + pair.first + std::get<0>(tuple) + (shared == nullptr) + (f == nullptr); }
+  static int shownStatic(std::string_view byvalueText, std::set<int> *set) { std::pair<int, double> pair{1, 2.0}; std::tuple<int, char, std::string> tuple{1, 'c', "s"}; std::shared_ptr<Holder> shared; std::function<int(int)> f; return byvalueText.size() + set->size() + pair.first + std::get<0>(tuple) + (shared == nullptr) + (f == nullptr); }
 };
 template <class T> T shownTemplate(T value, T (&list)[2]) { T sum = value + list[0]; return sum; }
 int use() { Holder h{}; std::set<int> set; double list[2] = {1, 2}; return h.shown(h, Holder{}) + Holder::shownStatic("x", &set) + shownTemplate(2.0, list); }
