@@ -4,8 +4,9 @@ package pdb
 
 import "github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 
-// Data calls yield with the variables that have symbols, in any order. The size is 0 where it is
-// unknown.
+// Data calls yield with the variables that have symbols, in any order: by their own names those
+// that have a type, by decorated ones all that other object files can use. The size is 0 where it
+// is unknown.
 func (f *File) Data(yield func(name string, address, size uint64)) error {
 	f.guard(func() {
 		s := f.container.Stream(int(f.dbi.recordStream))
@@ -35,8 +36,12 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 	if !ok || r.cut {
 		return
 	}
+	size := uint64(0)
 	switch r.kind {
 	case kindGlobalData, kindLocalData:
+		if t := f.types(); t.types != nil {
+			size, _ = t.types.Size(codeview.TypeIndex(first))
+		}
 	case kindPublic:
 		if first&(publicIsCode|publicIsFunction) != 0 {
 			return
@@ -45,10 +50,6 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 		return
 	}
 	if address, ok := f.address(rva); ok {
-		size := uint64(0)
-		if types := f.types().types; types != nil && r.kind != kindPublic {
-			size, _ = types.Size(codeview.TypeIndex(first))
-		}
 		yield(r.text(), address, size)
 	}
 }
