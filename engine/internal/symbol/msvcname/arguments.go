@@ -69,13 +69,23 @@ func (r *reader) symbolValue(k *symbolKind) node {
 	if k.offsets == 0 || k.isKept && r.peek() == '?' {
 		v.symbol = r.symbol()
 	}
-	if p := pathOf(v.symbol); k.isKept && p != nil {
-		r.rememberWritten(p.parts[0])
+	if k.isKept && v.symbol != nil {
+		r.rememberSymbol(v.symbol)
 	}
 	for range k.offsets {
 		v.offsets = append(v.offsets, r.signed())
 	}
 	return v
+}
+
+// rememberSymbol keeps the name of a symbol for digits to refer to, without its scopes.
+func (r *reader) rememberSymbol(symbol node) {
+	p := pathOf(symbol)
+	if p == nil { // a literal is no argument
+		r.bad()
+		return
+	}
+	r.rememberWritten(p.parts[0])
 }
 
 func (v *symbolValue) before(w *writer) {

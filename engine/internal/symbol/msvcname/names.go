@@ -12,7 +12,7 @@ type identifier struct {
 	arguments  []node
 	isTemplate bool
 	form       form
-	is         node // the class of a constructor, the type of a conversion, a scope's function
+	is         node // the class of a constructor, the type of a conversion, the function of a scope, the thing
 }
 
 // form is how an identifier is written.
@@ -22,7 +22,8 @@ const (
 	plain       form = iota
 	constructor      // text is the tilde of a destructor, or nothing
 	conversion
-	scope // text is the number of the scope
+	scope  // text is the number of the scope
+	quoted // text is what the name is for a thing
 )
 
 func (n *identifier) before(w *writer) {
@@ -40,6 +41,10 @@ func (n *identifier) before(w *writer) {
 		w.text("`")
 		w.whole(n.is)
 		w.text("'::`" + n.text + "'")
+	case quoted:
+		w.text(n.text)
+		w.node(n.is)
+		w.text("''")
 	default:
 		w.text(n.text)
 		n.writeArguments(w)

@@ -222,11 +222,14 @@ func (t *thunk) before(w *writer) {
 func (r *reader) guard(name string) node {
 	n := &identifier{text: name}
 	p := r.scopes(n)
-	if r.cut("4IA") {
+	if !r.cut("4IA") {
+		r.must("5")
+	}
+	if r.rest == "" {
 		return p
 	}
-	if r.must("5"); r.rest != "" {
-		n.text += "{" + decimal(uint64(uint32(r.unsigned()))) + "}" //nolint:gosec // as compilers have it
+	if index := uint32(r.unsigned()); index != 0 { //nolint:gosec // as compilers have it
+		n.text += "{" + decimal(uint64(index)) + "}"
 	}
 	return p
 }
@@ -241,27 +244,19 @@ func (r *reader) initializer(name string) node {
 		for range map[bool]int{false: 1, true: 2}[hasType] {
 			r.must(ended)
 		}
-		return r.function(&quoted{front: name + "`", of: of})
+		return r.function(about(name+"`", of))
 	case *function:
 		if hasType {
 			r.bad()
 		}
-		of.name = &quoted{front: name + "'", of: of.name}
+		of.name = about(name+"'", of.name)
 		return of
 	}
 	r.bad()
 	return nil
 }
 
-// quoted is a name that tells another one.
-type quoted struct {
-	only
-	front string
-	of    node
-}
-
-func (q *quoted) before(w *writer) {
-	w.text(q.front)
-	w.node(q.of)
-	w.text("''")
+// about is the name of a function that is for another thing.
+func about(front string, of node) *path {
+	return &path{parts: []*identifier{{form: quoted, text: front, is: of}}}
 }

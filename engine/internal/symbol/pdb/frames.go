@@ -5,6 +5,7 @@ package pdb
 import (
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -178,8 +179,8 @@ func (f *File) recordName(x *moduleIndex, p procedure) string {
 // @fastcall@8, vectorcall@@16.
 func (f *File) readable(name, own string) (function, linkage string) {
 	function = name
-	if name != own && f.identity.Machine == machineX86 {
-		function = withoutConvention(name)
+	if name != own && f.identity.Machine == pe.MachineX86 {
+		function = pe.WithoutConvention(name)
 	}
 	if function = symbol.Demangle(function); function == name {
 		return function, ""

@@ -3,33 +3,11 @@
 package pdb
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 )
-
-// machineX86 is the machine of 32-bit x86 (IMAGE_FILE_MACHINE_I386).
-const machineX86 = 0x14c
-
-// withoutConvention cuts from a name of C what tells its calling convention on 32-bit x86.
-func withoutConvention(name string) string {
-	if name == "" || name[0] == '?' {
-		return name
-	}
-	base := name
-	if i := strings.LastIndexByte(name, '@'); i >= 0 && strings.Trim(name[i+1:], "0123456789") == "" {
-		base = name[:i]
-		if vectorcall, ok := strings.CutSuffix(base, "@"); ok {
-			return cmp.Or(vectorcall, name)
-		}
-	}
-	if base != "" && (base[0] == '_' || base[0] == '@') {
-		base = base[1:]
-	}
-	return cmp.Or(base, name)
-}
 
 // isNameOf reports whether a procedure's qualified name may be that of a public symbol.
 func isNameOf(name, public string) bool {

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"unsafe"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
@@ -133,7 +134,7 @@ func (p *publics) named(rva uint32, own string) (s public, ok bool) {
 		if !ok {
 			s, ok = next, true
 		}
-		if next.name == own || p.f.identity.Machine == machineX86 && withoutConvention(next.name) == own {
+		if next.name == own || p.f.identity.Machine == pe.MachineX86 && pe.WithoutConvention(next.name) == own {
 			return next, true
 		}
 	}
