@@ -53,14 +53,14 @@ func globalName(r pdb.Record) (string, bool) {
 var errNoVariable = errors.New("no variable")
 
 // Global implements dwarf.Maker.
-func (m *maker) Global(at uint64) (dwarf.MadeUnit, error) {
-	r, ok := m.file.Global(uint32(at)) //nolint:gosec // as GlobalsNamed gave it
+func (m *maker) Global(offset uint64) (dwarf.GeneratedUnit, error) {
+	r, ok := m.file.Global(uint32(offset)) //nolint:gosec // as GlobalsNamed gave it
 	if !ok {
-		return dwarf.MadeUnit{}, errNoVariable
+		return dwarf.GeneratedUnit{}, errNoVariable
 	}
 	v, ok := decodeStatic(r)
 	if !ok {
-		return dwarf.MadeUnit{}, errNoVariable
+		return dwarf.GeneratedUnit{}, errNoVariable
 	}
 	u := m.newUnit(false, 0)
 	u.entry(dw.TagCompileUnit, true, number(dw.AttrLanguage, dw.LangCPP14))

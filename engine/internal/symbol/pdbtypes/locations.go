@@ -108,8 +108,8 @@ type place struct {
 	code []symbol.CodeRange // nil: in all code
 	expr []byte
 	// Of a part: its offset in the variable and its size, in bytes; 0: it is not known.
-	isPart   bool
-	at, size uint64
+	isPart      bool
+	start, size uint64
 }
 
 // variable is a variable whose places are being read.
@@ -206,7 +206,7 @@ func (w *functionWriter) composed(places []place, size uint64) (list []placed) {
 
 // joinParts is the expression of the parts of a variable; nil where there are none.
 func joinParts(parts []*place, size uint64) (expr []byte) {
-	slices.SortStableFunc(parts, func(a, b *place) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(parts, func(a, b *place) int { return cmp.Compare(a.start, b.start) })
 	done := uint64(0)
 	for i, p := range parts {
 		if !p.isPart { // the whole
@@ -214,18 +214,18 @@ func joinParts(parts []*place, size uint64) (expr []byte) {
 		}
 		end := size
 		if i+1 < len(parts) {
-			end = min(end, parts[i+1].at)
+			end = min(end, parts[i+1].start)
 		}
 		if p.size > 0 {
-			end = min(end, p.at+p.size)
+			end = min(end, p.start+p.size)
 		}
-		if p.at < done || end <= p.at {
+		if p.start < done || end <= p.start {
 			continue
 		}
-		if p.at > done {
-			expr = binary.AppendUvarint(append(expr, dw.OpPiece), p.at-done) // of which nothing is known
+		if p.start > done {
+			expr = binary.AppendUvarint(append(expr, dw.OpPiece), p.start-done) // of which nothing is known
 		}
-		expr = binary.AppendUvarint(append(append(expr, p.expr...), dw.OpPiece), end-p.at)
+		expr = binary.AppendUvarint(append(append(expr, p.expr...), dw.OpPiece), end-p.start)
 		done = end
 	}
 	if done > 0 && done < size {
@@ -292,8 +292,8 @@ func (w *functionWriter) inRegister(number uint16) (expr []byte, size uint64) {
 		return nil, 0
 	}
 	expr = registerExpr(nil, r.number)
-	if r.at > 0 { // such as ah
-		expr = append(expr, dw.OpBitPiece, byte(8*r.size), byte(8*r.at))
+	if r.start > 0 { // such as ah
+		expr = append(expr, dw.OpBitPiece, byte(8*r.size), byte(8*r.start))
 	}
 	return expr, r.size
 }
@@ -360,13 +360,13 @@ func readDefSubfield(w *functionWriter, s pdb.Record) error {
 	expr, size := w.inRegister(f.u16())
 	f.u16()
 	at := uint64(f.u32() & partMask)
-	w.add(place{code: w.scoped(&f), expr: expr, isPart: true, at: at, size: w.partSize(at, size)})
+	w.add(place{code: w.scoped(&f), expr: expr, isPart: true, start: at, size: w.partSize(at, size)})
 	return nil
 }
 
 // partSize is the size of the member at an offset of the variable, if there is one, and at most
 // most.
-func (w *functionWriter) partSize(at, most uint64) uint64 {
+func (w *functionWriter) partSize(offset, most uint64) uint64 {
 	if w.variable == nil {
 		return most
 	}
@@ -375,7 +375,7 @@ func (w *functionWriter) partSize(at, most uint64) uint64 {
 		return most
 	}
 	_ = w.types.EachField(c.Fields, func(f *codeview.Field) bool { // without it the size of the register counts
-		if f.Kind == codeview.LFMember && f.Offset == at {
+		if f.Kind == codeview.LFMember && f.Offset == offset {
 			if size, ok := w.types.Size(f.Type); ok && size > 0 {
 				most = min(most, size)
 				return false
@@ -394,8 +394,8 @@ func readDefRegRel(w *functionWriter, s pdb.Record) error {
 	expr := w.relative(number, f.i32())
 	p := place{code: w.scoped(&f), expr: expr}
 	if isMember := flags&1 != 0; isMember {
-		p.isPart, p.at = true, uint64(flags>>4)
-		p.size = w.partSize(p.at, unknownSize)
+		p.isPart, p.start = true, uint64(flags>>4)
+		p.size = w.partSize(p.start, unknownSize)
 	}
 	w.add(p)
 	return nil
@@ -409,8 +409,8 @@ func readDefRegRelIndirect(w *functionWriter, s pdb.Record) error {
 	within := f.i32()
 	p := place{code: w.scoped(&f), expr: behind(expr, within)}
 	if flags&1 != 0 {
-		p.isPart, p.at = true, uint64(flags>>4)
-		p.size = w.partSize(p.at, unknownSize)
+		p.isPart, p.start = true, uint64(flags>>4)
+		p.size = w.partSize(p.start, unknownSize)
 	}
 	w.add(p)
 	return nil

@@ -2,8 +2,8 @@
 
 // Package pdbtypes gives the variables and types of PDB files in the terms of DWARF: a reader of
 // DWARF asks it for units, which it makes of the records of CodeView. A unit is made when it is
-// needed: of a function, of a global variable, or of a class, which other units refer to. So what
-// is translated is what someone looks at.
+// needed: of a function, of a global variable, or of a class, which other units refer to. So
+// only parts that are looked at are translated.
 //
 // The records are described by the header cvinfo.h of Microsoft's sources of its PDB library.
 package pdbtypes
@@ -37,7 +37,7 @@ func New(f *pdb.File, note func(error)) *dwarf.Reader {
 	types, ids := f.Types()
 	k := &maker{file: f, types: types, ids: ids, machine: m, note: note}
 	k.globals = sync.OnceValue(k.readGlobals)
-	return dwarf.NewMade(f.Name(), k)
+	return dwarf.NewGenerated(f.Name(), k)
 }
 
 // problem notes a fault of the file, once.

@@ -80,9 +80,9 @@ func (u *unit) templateType(argument string) {
 const placeIndex = 1 << 31
 
 // place gives an entry an index, for references.
-func (u *unit) place(at uint32) codeview.TypeIndex {
-	index := codeview.TypeIndex(placeIndex | at)
-	u.local[index] = at
+func (u *unit) place(offset uint32) codeview.TypeIndex {
+	index := codeview.TypeIndex(placeIndex | offset)
+	u.local[index] = offset
 	return index
 }
 

@@ -112,7 +112,7 @@ func (u *unit) qualify(q codeview.Qualifiers, inner uint32) uint32 {
 // fill puts an offset into the hole that was made last.
 func (u *unit) fill(offset uint32) {
 	last := len(u.holes) - 1
-	binary.LittleEndian.PutUint32(u.made.Info[u.holes[last].at:], offset)
+	binary.LittleEndian.PutUint32(u.out.Info[u.holes[last].offset:], offset)
 	u.holes = u.holes[:last]
 }
 
@@ -262,20 +262,20 @@ var udtTags = map[uint16]dw.Tag{
 }
 
 // Type implements dwarf.Maker.
-func (m *maker) Type(number uint64) (dwarf.MadeUnit, error) {
+func (m *maker) Type(number uint64) (dwarf.GeneratedUnit, error) {
 	index := codeview.TypeIndex(number) //nolint:gosec // as reference wrote it
 	kind, data, err := m.types.Record(index)
 	if err != nil {
-		return dwarf.MadeUnit{}, err
+		return dwarf.GeneratedUnit{}, err
 	}
 	c, err := codeview.DecodeUDT(kind, data)
 	if err != nil {
-		return dwarf.MadeUnit{}, err
+		return dwarf.GeneratedUnit{}, err
 	}
 	u := m.newUnit(true, number)
 	u.entry(dw.TagTypeUnit, true, attr{name: dw.AttrLanguage, form: dw.FormUdata, n: languageOf(&c)})
 	name := u.enter(c.Name)
-	binary.LittleEndian.PutUint32(u.made.Info[typeOffsetAt:], u.here())
+	binary.LittleEndian.PutUint32(u.out.Info[typeOffsetAt:], u.here())
 	u.writeUDT(&c, name)
 	for u.open > 1 {
 		u.end()
@@ -353,7 +353,7 @@ func (u *unit) writeUDT(c *codeview.UDT, name string) {
 	u.entry(udtTags[c.Kind], true, append(attrs, number(dw.AttrByteSize, c.Size))...)
 	u.templateArguments(name)
 	if c.Fields != 0 {
-		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool { u.writeField(c, f); return len(u.made.Info) < maxUnit }); err != nil {
+		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool { u.writeField(c, f); return len(u.out.Info) < maxUnit }); err != nil {
 			u.problem(err)
 		}
 	}
@@ -380,7 +380,7 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 				value = negative(dw.AttrConstValue, int64(n<<(64-bits))>>(64-bits)) //nolint:gosec // two's complement
 			}
 			u.entry(dw.TagEnumerator, false, text(dw.AttrName, f.Name), value)
-			return len(u.made.Info) < maxUnit
+			return len(u.out.Info) < maxUnit
 		}); err != nil {
 			u.problem(err)
 		}
