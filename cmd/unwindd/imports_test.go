@@ -69,6 +69,7 @@ var floors = []string{
 	"internal/fixture/power", // architectures that tests use, and the part that they share
 	"internal/fixture/s390x",
 	"internal/fixture",
+	"plugins/x86code",                 // what code does, for the plugins of x86
 	"plugins/visa/stream",             // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",              // what code does, for the plugin
 	"plugins/amdgpu/rocm",             // what cores hold, for the plugin
