@@ -78,8 +78,12 @@ func flatten(flat map[string]string, path string, v *trace.Value) {
 	}
 }
 
-// plainNumber is a number as both tools write it; false for other texts.
+// plainNumber is a number as both tools write it; false for other texts. An address may have its text
+// behind it.
 func plainNumber(text string) (string, bool) {
+	if strings.HasPrefix(text, "0x") {
+		text, _, _ = strings.Cut(text, " ")
+	}
 	switch text {
 	case "true", "false":
 		return text, true
