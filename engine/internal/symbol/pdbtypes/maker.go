@@ -22,8 +22,9 @@ type maker struct {
 	file       *pdb.File
 	types, ids *codeview.Types
 	machine    *machine
-	globals    func() *globals
-	failed     sync.Map // texts of problems
+	globals    func() *globals // outside of functions
+	statics    func() *globals // in functions
+	failed     sync.Map        // texts of problems
 	note       func(error)
 }
 
@@ -36,7 +37,8 @@ func New(f *pdb.File, note func(error)) *dwarf.Reader {
 	}
 	types, ids := f.Types()
 	k := &maker{file: f, types: types, ids: ids, machine: m, note: note}
-	k.globals = sync.OnceValue(k.readGlobals)
+	k.globals = sync.OnceValue(func() *globals { return readGlobals(f.EachGlobal) })
+	k.statics = sync.OnceValue(func() *globals { return readGlobals(f.EachStatic) })
 	return dwarf.NewGenerated(f.Name(), k)
 }
 
@@ -64,11 +66,17 @@ func (m *maker) TypesNamed(name, _ string) (list []uint64) {
 	return list
 }
 
-// GlobalsNamed implements dwarf.Maker.
+// GlobalsNamed implements dwarf.Maker. The variables in functions are searched where others are not
+// named so: all modules are read for them.
 func (m *maker) GlobalsNamed(_, last string) (list []uint64) {
-	g := m.globals()
-	for _, at := range g.byName[maphash.String(g.seed, last)] {
-		list = append(list, uint64(at))
+	for _, read := range []func() *globals{m.globals, m.statics} {
+		g := read()
+		for _, place := range g.byName[maphash.String(g.seed, last)] {
+			list = append(list, uint64(place))
+		}
+		if len(list) > 0 {
+			break
+		}
 	}
 	return list
 }
