@@ -93,7 +93,7 @@ func (w *functionWriter) begin(s pdb.Record) {
 		}
 	}
 	name = w.enter(name)
-	attrs := []attr{text(dw.AttrName, name), w.ranges(w.code)}
+	attrs := []attr{named(name), w.ranges(w.code)}
 	w.readFrame()
 	if w.locals.isKnown && w.locals.register.size > 0 {
 		attrs = append(attrs, expression(dw.AttrFrameBase, registerExpr(nil, w.locals.register.number)))
@@ -181,7 +181,7 @@ func readBlock(w *functionWriter, s pdb.Record) error {
 func readSite(w *functionWriter, s pdb.Record) error {
 	f := fields{b: s.Data}
 	f.take(8)
-	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], text(dw.AttrName, w.records.InlineeName(f.u32())))
+	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], named(w.records.InlineeName(f.u32())))
 }
 
 func readEnd(w *functionWriter, _ pdb.Record) error {

@@ -74,7 +74,7 @@ func (m *maker) Global(place uint64) (dwarf.GeneratedUnit, error) {
 
 // writeStatic writes a variable at an address, or a constant. isLocal tells one of a function.
 func (u *unit) writeStatic(v *static, isLocal bool, more ...attr) {
-	attrs := append(u.typed([]attr{text(dw.AttrName, v.name)}, v.typ), more...)
+	attrs := append(u.typed([]attr{named(v.name)}, v.typ), more...)
 	switch {
 	case v.isConstant:
 		n, ok := v.value.Uint64()

@@ -5,12 +5,13 @@ package pdbtypes
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/symbol/framerules"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
@@ -35,47 +36,37 @@ func (w *functionWriter) base(number uint32) base {
 	return base{ok && n != 0, r, nil}
 }
 
-// virtualFrame is the value of $T0, by the program of the frame data: the address of the return
-// address, ebp, or an aligned address below. nil: it is another one.
+// virtualFrame is the value of $T0 in the function's body, by the program of the frame data there;
+// nil: it is not known.
 func (w *functionWriter) virtualFrame() []byte {
-	top := leb128.AppendSigned([]byte{dw.OpCallFrameCFA, dw.OpConsts}, 4)
-	top = append(top, dw.OpMinus)
-	start, ok := w.records.Start()
-	if !ok {
-		return nil
+	var data symbol.FrameData
+	if len(w.code) > 0 {
+		data, _ = w.file.FrameData(w.code[0].End - 1)
 	}
-	data, ok := w.file.FrameData(start)
-	if ok {
-		if inner, isThere := w.file.FrameData(start + data.Prologue); isThere {
-			data = inner
-		}
+	tokens, err := framerules.Base(&data)
+	if err != nil {
+		w.problem(fmt.Errorf("%s: frame data at %#x: %w", w.file.Name(), data.Start, err))
 	}
-	if !ok || data.Program == "" {
-		return top
+	var expr []byte
+	for _, token := range tokens {
+		code := frameTokens[token]
+		if n, err := strconv.ParseUint(token, 10, 32); err == nil {
+			code = binary.AppendUvarint([]byte{dw.OpConstu}, n)
+		}
+		if code == nil {
+			return nil
+		}
+		expr = append(expr, code...)
 	}
-	words := strings.Fields(data.Program)
-	for i := range words {
-		if words[i] != "$T0" || i+2 >= len(words) {
-			continue
-		}
-		switch {
-		case words[i+1] == ".raSearch" && words[i+2] == "=":
-			return top
-		case words[i+1] == "$ebp" && words[i+2] == "=":
-			return []byte{dw.OpBreg0 + 5, 0}
-		}
-		if i+6 < len(words) && words[i+1] == "$T1" && words[i+3] == "-" && words[i+5] == "@" && words[i+6] == "=" && strings.Contains(data.Program, "$T1 .raSearch =") {
-			below, err := strconv.ParseUint(words[i+2], 10, 32)
-			align, alignErr := strconv.ParseUint(words[i+4], 10, 32)
-			if err != nil || alignErr != nil || align == 0 {
-				return nil
-			}
-			expr := append(binary.AppendUvarint(append(top, dw.OpConstu), below), dw.OpMinus, dw.OpConsts)
-			return append(leb128.AppendSigned(expr, -int64(align)), dw.OpAnd) //nolint:gosec // 32 bits
-		}
-		return nil
-	}
-	return nil
+	return expr
+}
+
+// frameTokens are the operations of the tokens of programs of frame data. The return address lies
+// below the CFA. "@" aligns down to a power of two.
+var frameTokens = map[string][]byte{
+	".raSearch": {dw.OpCallFrameCFA, dw.OpLit0 + 4, dw.OpMinus},
+	"$ebx":      {dw.OpBreg0 + 3, 0}, "$esp": {dw.OpBreg0 + 4, 0}, "$ebp": {dw.OpBreg0 + 5, 0},
+	"+": {dw.OpPlus}, "-": {dw.OpMinus}, "*": {dw.OpMul}, "@": {dw.OpNeg, dw.OpAnd}, "^": {dw.OpDeref},
 }
 
 // at is the place at an offset from the base.
@@ -127,7 +118,7 @@ func (w *functionWriter) flush() {
 	if v == nil || w.hidden > 0 {
 		return
 	}
-	attrs := w.typed([]attr{text(dw.AttrName, v.name)}, v.typ)
+	attrs := w.typed([]attr{named(v.name)}, v.typ)
 	if v.isParameter && v.name == "this" {
 		attrs = append(attrs, flag(dw.AttrArtificial))
 	}

@@ -21,7 +21,7 @@ type attr struct {
 	b    []byte // of texts and expressions
 }
 
-func text(name dw.Attr, s string) attr { return attr{name: name, form: dw.FormString, b: []byte(s)} }
+func named(name string) attr { return attr{name: dw.AttrName, form: dw.FormString, b: []byte(name)} }
 
 func number(name dw.Attr, n uint64) attr { return attr{name: name, form: dw.FormUdata, n: n} }
 
