@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Magic is what a cabinet begins with.
+// Magic is the beginning of a cabinet.
 const Magic = "MSCF"
 
 // Is reports whether bytes begin as a cabinet.
@@ -72,7 +72,7 @@ type folder struct {
 
 // file is a file of the cabinet.
 type file struct {
-	size, offset uint32 // of its bytes among those of the folder
+	size, offset uint32 // of its bytes in the folder
 	folder       uint16
 }
 
