@@ -511,11 +511,8 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 		return w.bySearch(ctx, f, source)
 	}
 	caller, err := w.recover(ctx, f, source)
-	if err != nil && source.Otherwise != nil {
-		f.forget()
-		source = source.Otherwise
-		f.source = source
-		caller, err = w.recover(ctx, f, source)
+	if source.Otherwise != nil {
+		source, caller, err = w.otherwise(ctx, f, source, caller, err)
 	}
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {

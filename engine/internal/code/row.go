@@ -43,8 +43,10 @@ type Row struct {
 	// Switches is why there is no caller where the row leads to another stack that cannot be
 	// read; "": it stays on its stack.
 	Switches string
-	// Otherwise is the row where this one leads to memory that cannot be read; nil: there is none.
-	Otherwise  *Row
+	// Otherwise is the row where this one needs a register or memory that is not known; nil: there is none.
+	Otherwise *Row
+	// ToModule: it leads to a module, or Otherwise is right.
+	ToModule   bool
 	IsComplete bool // it mentions every register that the function changes
 	IsInjected bool // a signal handler made the interrupted function call this one
 	IsEntered  bool // the function is entered at its start by a return, not called

@@ -120,6 +120,9 @@ func (l *Lookup) complete(r *Row) *Row {
 	if r.Outermost == "" {
 		r.Outermost = l.outermost
 	}
+	if r.Otherwise != nil {
+		l.complete(r.Otherwise)
+	}
 	if r.IsInjected = l.isInjected; r.IsInjected && r.Rules != nil {
 		r.Rules = injectedRow(r.Rules, l.machine)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata and
+// This file has the rows of PE files ("x64 exception handling", "ARM64 exception handling"). The unwind codes of .pdata and
 // .xdata come before DWARF: Windows walks by nothing else, so a program does not run without
 // right ones, and the code is read to find epilogues, which compilers' DWARF leaves out. But the
 // unwind codes of Go's linker claim a frame where functions call for a larger stack, behind
@@ -19,7 +19,7 @@ import (
 
 // pe returns the PE file of the object if its unwind information can be read; nil otherwise.
 func (o *Object) pe() *pe.File {
-	if o.File == nil || !o.File.IsPE() || o.File.PE().Machine() != pe.MachineX86_64 {
+	if o.File == nil || !o.File.IsPE() || !o.File.PE().HasUnwindCodes() {
 		return nil
 	}
 	return o.File.PE()
@@ -27,7 +27,7 @@ func (o *Object) pe() *pe.File {
 
 // peRules returns the default rules of a PE file. Go's functions preserve no registers.
 func peRules(f *pe.File) *RuleSet {
-	rules := pe.DefaultRules()
+	rules := f.DefaultRules()
 	if f.IsGo() {
 		for i := range rules {
 			if rules[i].Rule.Kind == cfi.SameValue {
@@ -90,7 +90,17 @@ func (s unwindCodes) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if row.IsCodeMissing && l.IsExact {
 		return nil, noRow("the function's code is not there to look for epilogues in")
 	}
-	return &Row{Rules: &row.Row, By: trace.ByPE}, nil
+	return &Row{Rules: &row.Row, By: trace.ByPE, Otherwise: s.withoutFrameRegister(l, &fn)}, nil
+}
+
+// withoutFrameRegister returns the row of a function whose frame register is not known, as where a frame further in is
+// a guess; nil where it has none.
+func (s unwindCodes) withoutFrameRegister(l *Lookup, fn *pe.Function) *Row {
+	var fixed pe.Row
+	if has, err := s.file.FixedBody(*fn, &fixed); l.IsExact || err != nil || !has {
+		return nil
+	}
+	return &Row{Rules: &fixed.Row, By: trace.ByScan}
 }
 
 // leaves are functions of a PE file that .pdata does not list: by the document they change

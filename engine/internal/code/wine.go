@@ -43,41 +43,57 @@ var contextRow = sync.OnceValue(func() cfi.Row {
 // that call_user_mode_callback put before that one has that function's frame pointer, below which it saved registers.
 // The function's own call frame information is wrong in Wine 8.0.
 //
-// callerFrame finds that frame pointer from the CFA of the dispatcher, which is at the arguments: at 8 their address,
-// at 16 their size.
-const callerFrame = "bregx 59 0x328; deref; " +
+// calledFrame finds the frame of the callback from the CFA of the dispatcher, which is at the arguments: at 8 their
+// address, at 16 their size. At 0xa0 it has the address of the frame of the system call.
+const calledFrame = "bregx 59 0x328; deref; " +
 	// Until the frame before has the stack pointer:
 	"dup; plus_uconst 0xa0; deref; plus_uconst 0x88; deref; pick 2; plus_uconst 16; deref_size 4; minus; const1s -16; and; pick 2; plus_uconst 8; deref; eq; bra 7; " +
-	"plus_uconst 0xa0; deref; skip -35; " +
-	"plus_uconst 0x400; deref; "
+	"plus_uconst 0xa0; deref; skip -35; "
 
-// callbackRules are the rules of the dispatcher's caller.
-var callbackRules = sync.OnceValue(func() (rules []cfi.RegisterRule) {
-	for _, saved := range []struct {
-		column uint64
-		offset int
-	}{{x86RBX, -8}, {x86RSI, -16}, {x86RDI, -24}, {x86RBP, 0}, {x86RSP, 16}, {12, -32}, {13, -40}, {14, -48}, {15, -56}, {x86RIP, 8}} {
-		rule := cfi.Rule{Kind: cfi.Expression, Expr: mustParse(fmt.Sprintf("%sconsts %d; plus", callerFrame, saved.offset))}
-		if saved.column == x86RSP {
+// A savedAt is the place of a register from an address.
+type savedAt struct {
+	column uint64
+	offset int
+}
+
+// rulesFrom are the rules of registers that are saved around the address that an expression finds. isValue: the stack
+// pointer is the address there, not saved.
+func rulesFrom(frame string, isValue bool, saved []savedAt) (rules []cfi.RegisterRule) {
+	for _, at := range saved {
+		rule := cfi.Rule{Kind: cfi.Expression, Expr: mustParse(fmt.Sprintf("%sconsts %d; plus", frame, at.offset))}
+		if isValue && at.column == x86RSP {
 			rule.Kind = cfi.ValExpression
 		}
-		rules = append(rules, cfi.RegisterRule{Column: saved.column, Rule: rule})
+		rules = append(rules, cfi.RegisterRule{Column: at.column, Rule: rule})
 	}
 	return rules
+}
+
+// unixCaller are the rules of KeUserModeCallback, by what call_user_mode_callback saved around its frame pointer.
+var unixCaller = sync.OnceValue(func() []cfi.RegisterRule {
+	return rulesFrom(calledFrame+"plus_uconst 0x400; deref; ", true, []savedAt{
+		{x86RBX, -8}, {x86RSI, -16}, {x86RDI, -24}, {x86RBP, 0}, {x86RSP, 16}, {12, -32}, {13, -40}, {14, -48}, {15, -56}, {x86RIP, 8},
+	})
 })
 
-// withoutUnix are the rules where the memory of the code for Unix is not there, as in a dump of Windows: the code that
-// made the system call. The system call itself has no frame of its own on the stack: the stack pointer that it had is the
-// first above the arguments at which it can be in a function's entry.
-var withoutUnix = sync.OnceValue(func() []cfi.RegisterRule {
-	const stackPointer = "dup; plus_uconst 8; deref; swap; plus_uconst 16; deref_size 4; plus; plus_uconst 7; const1s -16; and; plus_uconst 8"
-	undefined := cfi.Rule{Kind: cfi.Undefined}
-	return []cfi.RegisterRule{
-		{Column: x86RBX, Rule: undefined}, {Column: x86RSI, Rule: undefined}, {Column: x86RDI, Rule: undefined}, {Column: x86RBP, Rule: undefined},
-		{Column: x86RSP, Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: mustParse(stackPointer + "; plus_uconst 8")}},
-		{Column: 12, Rule: undefined}, {Column: 13, Rule: undefined}, {Column: 14, Rule: undefined}, {Column: 15, Rule: undefined},
-		{Column: x86RIP, Rule: cfi.Rule{Kind: cfi.Expression, Expr: mustParse(stackPointer)}},
+// windowsCaller are the rules of the function that made the system call, by the frame of that.
+var windowsCaller = sync.OnceValue(func() []cfi.RegisterRule {
+	return rulesFrom(calledFrame+"plus_uconst 0xa0; deref; ", false, []savedAt{
+		{x86RBX, 0x8}, {x86RSI, 0x20}, {x86RDI, 0x28}, {x86RBP, 0x98}, {x86RSP, 0x88}, {12, 0x50}, {13, 0x58}, {14, 0x60}, {15, 0x68}, {x86RIP, 0x70},
+	})
+})
+
+// guessedCaller are the rules of that function's caller, where nothing but the stack of Windows is there: the stack
+// pointer of the system call is the first above the arguments that it can be at the entry of a function.
+var guessedCaller = sync.OnceValue(func() []cfi.RegisterRule {
+	const stackPointer = "dup; plus_uconst 8; deref; swap; plus_uconst 16; deref_size 4; plus; plus_uconst 7; const1s -16; and; plus_uconst 8; "
+	rules := rulesFrom(stackPointer, true, []savedAt{{x86RBX, 0}, {x86RSI, 0}, {x86RDI, 0}, {x86RBP, 0}, {x86RSP, 8}, {12, 0}, {13, 0}, {14, 0}, {15, 0}, {x86RIP, 0}})
+	for i := range rules {
+		if c := rules[i].Column; c != x86RSP && c != x86RIP {
+			rules[i].Rule = cfi.Rule{Kind: cfi.Undefined}
+		}
 	}
+	return rules
 })
 
 // mustParse assembles an expression of this file.
@@ -128,19 +144,17 @@ func (s wineEntries) Row(ctx context.Context, l *Lookup) (*Row, error) {
 		if err != nil || own == nil || own.Rules.SignalFrame {
 			return own, err // later versions have the frame of an interrupt, which leads to the code of Windows
 		}
-		through, around := *own, *own
-		through.Rules, through.By, through.Dialect = withRules(own.Rules, callbackRules()), trace.ByRules, locexpr.Canonical
-		around.Rules, around.By, around.Dialect = withRules(own.Rules, withoutUnix()), trace.ByScan, locexpr.Canonical
-		around.Defaults = l.defaults
-		through.Otherwise = &around
-		return &through, nil
+		guessed := otherCaller(own, trace.ByScan, guessedCaller(), nil)
+		windows := otherCaller(own, trace.ByRules, windowsCaller(), guessed)
+		return otherCaller(own, trace.ByRules, unixCaller(), windows), nil
 	}
 	return nil, nil
 }
 
-// withRules returns a row with other rules.
-func withRules(row *cfi.Row, rules []cfi.RegisterRule) *cfi.Row {
-	other := *row
-	other.Rules, other.ReturnAddress = rules, x86RIP
+// otherCaller returns a row that leads to another caller, and to the one of the row otherwise where that is not there.
+func otherCaller(row *Row, by trace.FoundBy, rules []cfi.RegisterRule, otherwise *Row) *Row {
+	other, changed := *row, *row.Rules
+	changed.Rules, changed.ReturnAddress = rules, x86RIP
+	other.Rules, other.By, other.Dialect, other.Otherwise, other.ToModule = &changed, by, locexpr.Canonical, otherwise, otherwise != nil
 	return &other
 }
