@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
@@ -202,6 +204,24 @@ func (o *Object) SymbolName() string {
 		return symbolName(id)
 	}
 	return ""
+}
+
+// ParseSymbolName returns the build ID of a PE or PDB file by its SymbolName; nil where the text is
+// none.
+func ParseSymbolName(text string) []byte {
+	const digits = 2 * (guidAndAge - 4)
+	if len(text) <= digits {
+		return nil
+	}
+	guid, err := hex.DecodeString(text[:digits])
+	if err != nil {
+		return nil
+	}
+	age, err := strconv.ParseUint(text[digits:], 16, 32)
+	if err != nil {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(guid, uint32(age))
 }
 
 // symbolName returns the name that a build ID of a GUID and an age has on symbol servers.

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/internal/dw"
@@ -77,7 +78,9 @@ func (u *unit) writeStatic(v *static, more ...attr) {
 	switch {
 	case v.isConstant:
 		n, ok := v.value.Uint64()
-		if !ok {
+		if !ok || !u.isScalar(v.typ) {
+			// Of an array or a structure LLVM writes one of its parts, and does not tell which.
+			u.entry(dw.TagVariable, false, attrs...)
 			return
 		}
 		value := number(dw.AttrConstValue, n)
@@ -102,4 +105,26 @@ func (u *unit) constOp() byte {
 		return dw.OpConst4u
 	}
 	return dw.OpConst8u
+}
+
+// isScalar reports whether a type has values that are one number.
+func (m *maker) isScalar(index codeview.TypeIndex) bool {
+	for range maxScopes {
+		if s, ok := codeview.SimpleType(index); ok {
+			return s.Encoding != 0
+		}
+		kind, data, err := m.types.Record(index)
+		if err != nil {
+			return false
+		}
+		if kind != codeview.LFModifier {
+			return kind == codeview.LFPointer || kind == codeview.LFEnum
+		}
+		q, err := codeview.DecodeModifier(data)
+		if err != nil {
+			return false
+		}
+		index = q.Target
+	}
+	return false
 }
