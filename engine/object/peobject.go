@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
@@ -42,9 +43,36 @@ func isPE(data []byte) (is bool) {
 
 // newPE makes an object of a PE file.
 func newPE(name string, data []byte) (*Object, error) {
+	return openPE(name, data, func() (*pe.File, error) { return pe.New(name, data) })
+}
+
+// A Piece is a part of an image in memory, and where it is in the bytes that have it.
+type Piece = pe.Piece
+
+// NewLoaded makes an object of the image of a PE file in memory, of which data, such as a dump, has
+// pieces, sorted by address and apart. Data must not change, and nothing of it is copied. What no piece
+// has is missing, as in a file that was cut. ErrNotELF where no piece begins as an image.
+func NewLoaded(name string, data []byte, pieces []Piece) (*Object, error) {
+	o, err := openPE(name, data, func() (*pe.File, error) { return pe.NewImage(name, data, pieces) })
+	if err != nil {
+		return nil, err
+	}
+	o.isLoaded, o.debugOnly = true, false
+	o.asFile = sync.OnceValue(func() (b []byte) {
+		_ = Guard(func() error { b = o.pe.AsFile(); return nil })
+		return b
+	})
+	return o, nil
+}
+
+// IsLoaded reports whether the object was made of an image in memory, by NewLoaded.
+func (o *Object) IsLoaded() bool { return o.isLoaded }
+
+// openPE makes an object of a PE file that is read inside Guard.
+func openPE(name string, data []byte, open func() (*pe.File, error)) (*Object, error) {
 	o := &Object{name: name, data: data}
 	err := Guard(func() error {
-		f, err := pe.New(name, data)
+		f, err := open()
 		if err != nil {
 			return err
 		}
@@ -77,7 +105,7 @@ func (o *Object) takePE(f *pe.File) {
 	o.sections = append(o.sections, &Section{object: o}) // the null section: symbols count from 1
 	o.byName = map[string]*Section{}
 	o.segments = append(o.segments, Segment{
-		FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
+		Offset: f.HeadersOffset(), FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
 	})
 	for _, section := range f.Sections() {
 		s := peSection(section)
@@ -99,7 +127,7 @@ func (o *Object) takePE(f *pe.File) {
 func peSection(section *pe.Section) *Section {
 	s := &Section{
 		Name: section.Name, Type: elf.SHT_PROGBITS, Flags: peSectionFlags(section),
-		Address: section.Address(), Offset: uint64(section.Offset), Size: uint64(section.FileSize()), Align: pageAlign,
+		Address: section.Address(), Offset: section.Offset, Size: uint64(section.FileSize()), Align: pageAlign,
 	}
 	if s.Size == 0 {
 		s.Type, s.Size = elf.SHT_NOBITS, uint64(section.MemSize())
@@ -123,7 +151,7 @@ func peSectionFlags(section *pe.Section) (flags elf.SectionFlag) {
 
 func peSegment(section *pe.Section) Segment {
 	return Segment{
-		Offset: uint64(section.Offset), FileSize: uint64(section.FileSize()),
+		Offset: section.Offset, FileSize: uint64(section.FileSize()),
 		Address: section.Address(), MemSize: uint64(section.MemSize()), Align: pageAlign, Flags: peSegmentFlags(section),
 	}
 }

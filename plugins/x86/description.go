@@ -14,7 +14,7 @@ const machine = 3 // EM_386
 // Description returns the constant facts of i386. The caller may change it.
 func Description() *sdk.Description {
 	return &sdk.Description{
-		Name:           "x86",
+		Name:           "i386",
 		Version:        "1.0",
 		Recognises:     []sdk.Recogniser{{ELFMachine: machine, OSABI: -1}},
 		ByteOrder:      sdk.LittleEndian,
@@ -41,11 +41,13 @@ func Description() *sdk.Description {
 	}
 }
 
-// floatFormats are the formats of floating point types whose size does not tell them: x87's
-// of long double has 12 bytes, and 16 on Android and macOS.
+// floatFormats are the formats of floating point types of 16 bytes. x87's of long double has
+// 12 bytes, but 16 where compilers are told so (-m128bit-long-double, and on macOS).
 func floatFormats() []sdk.FloatFormat {
-	list := []sdk.FloatFormat{{Bits: 96, Format: locexpr.FloatExtended}, {Bits: 128, Format: locexpr.FloatBinary128}}
-	return append(list, sdk.FloatFormat{Bits: 128, Name: "long double", Format: locexpr.FloatExtended})
+	return []sdk.FloatFormat{
+		{Bits: 128, Format: locexpr.FloatBinary128},
+		{Bits: 128, Name: "long double", Format: locexpr.FloatExtended},
+	}
 }
 
 // defaultRules are the rules of columns that a row does not mention. The psABI (2.2.1) has

@@ -9,6 +9,7 @@ const (
 	ntPrstatus  = 1
 	ntFpregset  = 2
 	ntPrxfpreg  = 0x46e62b7f
+	nt386TLS    = 0x200
 	ntX86Xstate = 0x202
 )
 
@@ -18,6 +19,7 @@ func registerSets() []sdk.RegisterSet {
 		{Source: sdk.CoreNote, Owner: "CORE", Type: ntFpregset, Fields: fsaveFields(0)},
 		{Source: sdk.CoreNote, Owner: "LINUX", Type: ntPrxfpreg, Fields: fxsaveFields(0)},
 		{Source: sdk.CoreNote, Owner: "LINUX", Type: ntX86Xstate, Fields: xstateFields()},
+		{Source: sdk.CoreNote, Owner: "LINUX", Type: nt386TLS, Fields: tlsFields()},
 		{Source: sdk.PerfSample, Fields: perfFields()},
 		{Source: sdk.MinidumpContext, Type: 716, Fields: contextFields()},
 	}
@@ -81,6 +83,13 @@ func xstateFields() []sdk.RegisterField {
 		fields = append(fields, sdk.RegisterField{Offset: ymmHigh + 16*i, Size: 16, Register: xmm0 + i, RegisterOffset: 16})
 	}
 	return fields
+}
+
+// tlsFields lays out the list of struct user_desc that set_thread_area(2) takes: C libraries
+// request the first descriptor, and address the memory of the thread by it and gs.
+func tlsFields() []sdk.RegisterField {
+	const baseAddr = 4
+	return []sdk.RegisterField{{Offset: baseAddr, Size: 4, Register: gsBase}}
 }
 
 // perfFields maps the bits of sample_regs_user, PERF_REG_X86_* of asm/perf_regs.h. Samples

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command unwindd-arch-x86 is the architecture plugin of 32-bit x86 as an executable of
+// Command unwindd-arch-i386 is the architecture plugin of 32-bit x86 as an executable of
 // its own.
 package main
 
