@@ -270,8 +270,8 @@ func walkMade(t *testing.T, b *minidumptest.Builder) *trace.Stack {
 	return dump.Walk(context.Background(), dump.Threads()[0])
 }
 
-// Of a module of Windows whose file is elsewhere the dump says which symbol file would do.
-func TestAModuleOfWindowsNamesTheSymbolFileThatWouldDo(t *testing.T) {
+// Of a module of Windows whose file is elsewhere the dump says which PDB file has its names.
+func TestAModuleOfWindowsNamesItsPDBFile(t *testing.T) {
 	const module = 0x7ff600000000
 	for name, want := range map[string]bool{`c:\build\x.pdb`: true, `c:\build\x.exe`: false} {
 		b := minidumptest.New(binary.LittleEndian)
@@ -285,7 +285,7 @@ func TestAModuleOfWindowsNamesTheSymbolFileThatWouldDo(t *testing.T) {
 		dump := openMade(t, b)
 		dump.Walk(context.Background(), dump.Threads()[0])
 		problems := strings.Join(dump.ModuleInfo(dump.Modules()[0]).Problems, "\n")
-		said := strings.Contains(problems, "the symbol file x.pdb/0102030405060708090A0B0C0D0E0F102/x.sym would do, which `dump_syms x.pdb` writes")
+		said := strings.Contains(problems, "into a store as x.pdb/0102030405060708090A0B0C0D0E0F102/x.pdb")
 		if said != want {
 			t.Errorf("%s: problems %q", name, problems)
 		}

@@ -238,7 +238,7 @@ func TestSymbolFilesBesideATarget(t *testing.T) {
 		{"the right one", string(text), trace.DebugInfoFound, ""},
 		{"of another build", strings.Replace(string(text), id, strings.Repeat("0", 33), 1), trace.DebugInfoMismatch, "identifier"},
 		{"no symbol file", "hello\n", trace.DebugInfoUnreadable, "MODULE"},
-		{"with STACK WIN", string(text) + "STACK WIN 4 10 10 0 0 0 0 0 0 0 0\n", trace.DebugInfoFound, "1 STACK WIN records"},
+		{"with STACK WIN", string(text) + "STACK WIN 4 10 10 0 0 0 0 0 0 0 0\n", trace.DebugInfoFound, ""},
 	}
 	for _, tt := range tests {
 		folder := t.TempDir()

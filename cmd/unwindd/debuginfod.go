@@ -50,6 +50,14 @@ func (f *debuginfodFlags) connectServers(log func(text string)) (*engine.Remotes
 	return r, serverUsage(err, "")
 }
 
+// connectStores is connectServers with the stores of other flags.
+func (f *debuginfodFlags) connectStores(stores *symbolFlags, log func(text string)) (*engine.Remotes, error) {
+	d := f.downloads(log)
+	stores.addTo(&d)
+	r, err := d.Connect()
+	return r, serverUsage(err, stores.origin())
+}
+
 // serverUsage makes the error of a server a usageError. stores is the flag or the variable that
 // names stores.
 func serverUsage(err error, stores string) error {

@@ -69,6 +69,7 @@ var floors = []string{
 	"internal/fixture/power", // architectures that tests use, and the part that they share
 	"internal/fixture/s390x",
 	"internal/fixture",
+	"plugins/x86code",                 // what code does, for the plugins of x86
 	"plugins/visa/stream",             // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",              // what code does, for the plugin
 	"plugins/amdgpu/rocm",             // what cores hold, for the plugin
@@ -81,6 +82,7 @@ var floors = []string{
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
+	"engine/internal/symbol/postfix",  // expressions of its neighbours
 	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
 	"engine/internal/symbol/dname",    // how names of D read
 	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
@@ -92,6 +94,7 @@ var floors = []string{
 	"engine/internal/target/linetext",  // how they read lines
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
+	"engine/internal/target/wine",      // what Wine keeps in memory, likewise
 	"engine/internal/selection",        // what is shown of profiles
 	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield
@@ -102,10 +105,12 @@ var floors = []string{
 	"engine/internal/otlpexport",      // sends profiles to collectors
 	"engine/internal/otlpjson",        // reads their JSON
 	"engine/internal/symbol/codeview", // types of PDB files
-	"engine/internal/symbol/msf",      // containers of PDB files
 	"engine/object",
-	"engine/internal/ranges", // makes ranges disjoint
-	"engine/internal/pe",     // headers and unwind codes of PE files, for its objects
+	"engine/internal/ranges",     // makes ranges disjoint
+	"engine/internal/cabinet",    // what files of stores come packed in
+	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
+	"engine/internal/symbol/msf", // containers of PDB files, likewise
+	"engine/internal/symbol/msf/msftest",
 	"cfi",
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
@@ -175,7 +180,7 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
 	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
 	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",

@@ -30,8 +30,10 @@ type symbolizeFlags struct {
 	relative   bool
 	context    int64
 	adjustVMA  string
+	isRelative bool
 	debugDirs  []string
 	debuginfodFlags
+	symbolFlags
 	dwp string
 }
 
@@ -55,6 +57,11 @@ of SPIR-V, of a line of LLVM IR.
 Of a cubin they are FUNCTION+OFFSET or SECTION+OFFSET: each section of code begins
 at address 0.
 
+Of a PE file (.exe, .dll) they are the image base that it prefers plus the offset in
+the image. Its PDB file is found beside it, at the path where it was built, in
+--debug-dir and in --symbols. A PDB file alone has no image base: its addresses are
+offsets in the image.
+
 The executable does what llvm-symbolizer does under the name llvm-symbolizer,
 and what addr2line does under the name addr2line, with their options.`,
 		Example: `  unwindd symbolize --obj server 0x401257
@@ -76,8 +83,10 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.Int64Var(&f.context, "print-source-context-lines", 0, "print `N` lines of source around each line")
 	flags.StringVar(&f.adjustVMA, "adjust-vma", "0", "subtract `OFFSET` from addresses")
 	flags.Lookup("adjust-vma").DefValue = ""
+	flags.BoolVar(&f.isRelative, "relative-address", false, "addresses of a PE file are offsets from the beginning of its image")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
+	f.symbolFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
 	return cmd
 }
@@ -119,18 +128,18 @@ func (f *symbolizeFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError{fmt.Errorf("--dwp %s: split units are read here: expected no --server with it", f.dwp)}
 		}
 	}
-	remotes, err := f.connectServers(f.log())
+	remotes, err := f.connectStores(&f.symbolFlags, f.log())
 	if err != nil {
 		return err
 	}
 	defer remotes.Close()
 	options := f.symbolizerOptions()
-	options.Remote = remotes.Debuginfod
+	options.Remote, options.Symbols = remotes.Debuginfod, remotes.Stores
 	s := newSymbolSession(options)
 	defer s.Symbolizer.Close() // after write has looked for truncated files
 	return f.write(func(w *writer) error {
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
-		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
+		s.Hex, s.AdjustVMA, s.IsRelative = output.Style == symbolize.StyleAddr2line, adjust, f.isRelative
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()
 		if server != nil {
 			s.Elsewhere = server.Symbols(cmd.Context(), s)

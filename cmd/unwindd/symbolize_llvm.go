@@ -21,6 +21,7 @@ type llvmFlags struct {
 	debuginfodFlags
 	isLocal         bool // no server is asked
 	context, adjust uint64
+	isRelative      bool   // addresses of PE files are RVAs
 	isGNU           bool   // it is llvm-addr2line
 	inlines         bool   // inlined calls are frames of their own
 	info            string // a requested help or version
@@ -100,6 +101,7 @@ func (f *llvmFlags) inputOptions() []option {
 			return nil
 		}},
 		numberOption("adjust-vma", &f.adjust),
+		flagOption(0, "relative-address", func() { f.isRelative = true }),
 		{'i', "inlines", noArgument, func(string, bool) error { f.inlines = true; return nil }},
 		{0, "inlining", mayHaveArgument, func(v string, isSet bool) error {
 			f.inlines = !isSet || v != "false"
@@ -156,7 +158,7 @@ func (f *llvmFlags) otherOptions() []option {
 		list = append(list, textOption(0, name, &f.unused))
 	}
 	for _, name := range []string{
-		"disable-gsym", "dia", "relative-address", "untag-addresses", "no-untag-addresses",
+		"disable-gsym", "dia", "untag-addresses", "no-untag-addresses",
 	} {
 		list = append(list, flagOption(0, name, func() {}))
 	}
@@ -176,7 +178,7 @@ func (f *llvmFlags) set(s *symbolize.Session) (err error) {
 	if f.isGNU && f.file == "" && f.buildID == "" {
 		f.file = "a.out"
 	}
-	s.Object, s.Inlines, s.Hex, s.AdjustVMA = f.file, f.inlines, f.isGNU, f.adjust
+	s.Object, s.Inlines, s.Hex, s.AdjustVMA, s.IsRelative = f.file, f.inlines, f.isGNU, f.adjust, f.isRelative
 	s.Output = f.output
 	s.Output.Context = int64(min(f.context, 1<<31))
 	return nil

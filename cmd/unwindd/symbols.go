@@ -21,6 +21,7 @@ type symbolsFlags struct {
 	debugDirs []string
 	dwp       string
 	debuginfodFlags
+	symbolFlags
 }
 
 func newSymbols(g *globals) *cobra.Command {
@@ -44,6 +45,7 @@ where symbol stores have it, DIR/NAME/ID/NAME.sym, and there may be several.`,
 	flags.StringVar(&f.sysroot, "sysroot", "/", "look up debug files, and what they lead to, under `DIR`")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
+	f.symbolFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
 	return cmd
 }
@@ -72,14 +74,14 @@ func (f *symbolsFlags) run(args []string) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
-	remotes, err := f.connectServers(f.log())
+	remotes, err := f.connectStores(&f.symbolFlags, f.log())
 	if err != nil {
 		return err
 	}
 	defer remotes.Close()
 	collectOften()
 	options := symbolize.Options{
-		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Package: f.dwp, Log: f.log(),
+		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Symbols: remotes.Stores, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 	var failed []error

@@ -27,7 +27,7 @@ type symbolFlags struct {
 
 func (f *symbolFlags) add(flags *pflag.FlagSet) {
 	flags.Var(f, "symbols",
-		"take symbol files and code from the store at `URL|DIR`, or the symbols of one FILE.sym; may be repeated (default $UNWINDD_SYMBOLS; '' asks none)")
+		"take PDB files, symbol files and code from the store at `URL|DIR`, or the symbols of one FILE.sym; may be repeated (default $UNWINDD_SYMBOLS; '' asks none)")
 }
 
 // String, Set and Type implement pflag.Value; Append, Replace and GetSlice pflag.SliceValue.

@@ -3,7 +3,6 @@
 package object
 
 import (
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -25,18 +24,21 @@ const DebugDir = "/usr/lib/debug"
 // systems merge with one of /usr is looked for as if it were in the other one too. Last,
 // Remote is asked for an object that has no debug information itself.
 //
+// The PDB file that a PE file without debug information names is looked for beside it, in Folders
+// and DebugDirs, by its path under Sysroot, and in Symbols.
+//
 // A file is taken when it has the object's build ID, or, where either has none, when it has the
-// CRC-32 in .gnu_debuglink.
+// CRC-32 in .gnu_debuglink. A PDB file has the image's GUID and age.
 func (f *Finder) FindDebug(o *Object) Found {
 	if f.Owner != nil {
 		return f.Owner.FindDebug(o)
 	}
-	s := debugSearch{search: search{store: f.Store}, object: o, id: o.debugID()}
-	s.link, s.crc, s.linked = o.DebugLink()
+	s := newDebugSearch(o)
+	s.store = f.Store
 	if len(s.id) == 0 && !s.linked {
 		return Found{Problem: o.Name() + ": no separate debug file is named: the file has neither a build ID nor .gnu_debuglink"}
 	}
-	for _, p := range f.debugPlaces(&s) {
+	for _, p := range f.debugPlaces(s) {
 		if found := s.try(p); found != nil {
 			return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
 		}
@@ -76,6 +78,9 @@ func (f *Finder) flat() []string { return append(slices.Clone(f.Folders), f.Debu
 
 // debugPlaces returns the places of a debug file, except those by build ID in flat directories.
 func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
+	if s.pdb != "" && !s.linked {
+		return f.pdbPlaces(s.pdb, s.files(f))
+	}
 	inDebugDirs := func(name string) {
 		list = append(list, f.rootPlace(path.Join(DebugDir, name)))
 		for _, dir := range f.DebugDirs {
@@ -171,12 +176,19 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 	if s.object.HasDebugInfo() {
 		return nil
 	}
-	file, tried := f.fetch(RemoteDebuginfo, s.id, "", "")
+	name := s.object.Name() + ".debug"
+	file, tried := "", []Attempt(nil)
+	if s.pdb != "" {
+		name = LastPart(s.pdb)
+		file, tried = f.fetchPDB(name, s.id)
+	} else {
+		file, tried = f.fetch(RemoteDebuginfo, s.id, "", "")
+	}
 	s.tried = append(s.tried, tried...)
 	if file == "" {
 		return nil
 	}
-	return s.try(f.placeAs(file, s.object.Name()+".debug"))
+	return s.try(f.placeAs(file, name))
 }
 
 // inTarget returns the path of a directory in the target; a directory that is not beneath Sysroot
@@ -209,6 +221,17 @@ type debugSearch struct {
 	link   string
 	crc    uint32
 	linked bool
+	pdb    string // the path of a PE file's PDB file, where it was built; "": it names none
+}
+
+// newDebugSearch returns the search for the debug file of an object.
+func newDebugSearch(o *Object) *debugSearch {
+	s := &debugSearch{object: o, id: o.debugID()}
+	s.link, s.crc, s.linked = o.DebugLink()
+	if o.pe != nil && !o.HasDebugInfo() {
+		s.pdb = o.pdbPath()
+	}
+	return s
 }
 
 // try opens a file and returns it where it is the object's debug file.
@@ -246,7 +269,8 @@ func (s *debugSearch) unusable(o *Object) *Attempt {
 	if problems := o.Problems(); !described && len(problems) > 0 {
 		return &Attempt{Reason: "is damaged: " + strings.TrimPrefix(problems[0], o.Name()+": "), Kind: Unreadable}
 	}
-	if o.Machine() != s.object.Machine() || o.Class() != s.object.Class() || o.ByteOrder() != s.object.ByteOrder() {
+	isKnown := o.pdb == nil || o.Machine() != 0
+	if isKnown && (o.Machine() != s.object.Machine() || o.Class() != s.object.Class() || o.ByteOrder() != s.object.ByteOrder()) {
 		return &Attempt{Reason: "is for another machine, " + DescribeMachine(o.Machine()), Kind: Mismatched}
 	}
 	if reason := s.refuse(o); reason != "" {
@@ -261,10 +285,7 @@ func (s *debugSearch) unusable(o *Object) *Attempt {
 // refuse returns why a file belongs to another object; "" when it does not.
 func (s *debugSearch) refuse(o *Object) string {
 	if id := o.debugID(); len(id) > 0 && len(s.id) > 0 {
-		if !bytes.Equal(id, s.id) {
-			return fmt.Sprintf("build ID is %x, expected %x", id, s.id)
-		}
-		return ""
+		return o.otherID(s.id)
 	}
 	if !s.linked {
 		return fmt.Sprintf("has no build ID, expected %x", s.id)
@@ -284,12 +305,16 @@ func (s *debugSearch) refuse(o *Object) string {
 
 // described reports whether the object has symbols of its own or debug information.
 func (o *Object) described() bool {
-	return o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
+	return o.pdb != nil || o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
 }
 
 // HasDebugInfo reports whether the object has debug information itself, with bytes in the file:
-// .debug_info or .zdebug_info, or line numbers alone, which compilers of CUDA write without it.
+// .debug_info or .zdebug_info, or line numbers alone, which compilers of CUDA write without it. A
+// PDB file has.
 func (o *Object) HasDebugInfo() bool {
+	if o.pdb != nil {
+		return true
+	}
 	for _, name := range []string{".debug_info", ".zdebug_info", ".debug_line"} {
 		if s := o.Section(name); s != nil {
 			return s.Type != elf.SHT_NOBITS && s.Size > 0

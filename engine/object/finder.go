@@ -5,6 +5,7 @@ package object
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,6 +30,9 @@ type Finder struct {
 	// Sysroot is the directory beneath which the target's paths are; "" is "/".
 	// Symbolic links are followed inside it and never lead out of it.
 	Sysroot string
+	// Drives is the directory beneath Sysroot that has a link to each drive of Windows, as "c:": the
+	// dosdevices of Wine. "": paths of Windows are looked for without their drive only.
+	Drives string
 	// Exe is the executable of the target; "": the file at the target's path.
 	Exe string
 	// Provided are user-provided files for modules of the target, by their paths there or base
@@ -182,9 +186,10 @@ func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 
 // FindCode is Find for a file that only stores of symbols may have elsewhere, by its code
 // identifier, as files of Windows: Symbols is asked for that, and Remote is not asked. codeID is
-// "" where there is none.
-func (f *Finder) FindCode(name string, buildID []byte, codeID string, isExe bool) Found {
-	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID, isCode: true, codeID: codeID}, name, isExe)
+// "" where there is none. Where there is no code the PDB file is taken, of which pdb is the path
+// where it was built; "": none is known.
+func (f *Finder) FindCode(name string, buildID []byte, codeID, pdb string, isExe bool) Found {
+	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID, isCode: true, codeID: codeID, pdb: pdb}, name, isExe)
 }
 
 // find does the work of Find.
@@ -223,7 +228,7 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 		what = fmt.Sprintf("no file in %d places, which are not listed: the target has named files whose places have more than %d bytes", len(s.tried), maxTold)
 		s.tried = nil
 	}
-	if s.findDebugOnly(f); s.debugOnly != nil {
+	if s.findDebugOnly(f, clean); s.debugOnly != nil {
 		return s.foundDebug(what)
 	}
 	return Found{Problem: what, Tried: s.tried}
@@ -412,7 +417,7 @@ func (f *Finder) places(name string) iter.Seq[place] {
 // eachPlace yields the places for a file, until yield returns false, which it returns.
 func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 	if slashed, ok := cutWindows(name); ok {
-		return f.eachWindowsPlace(slashed, entry, yield)
+		return f.eachWindowsPlace(driveOf(name), slashed, entry, yield)
 	}
 	p := f.rootPlace(name)
 	p.entry = entry
@@ -548,6 +553,7 @@ type search struct {
 	mustCheck bool   // take nothing unchecked
 	isCode    bool   // Symbols may have it by codeID; see FindCode
 	codeID    string // "": it has none
+	pdb       string // the path of its PDB file where it was built; "": it is not known
 	tried     []Attempt
 	seen      seenPlaces // that were tried
 	unchecked *Object    // the first file that could not be checked
@@ -576,8 +582,14 @@ func (s *search) foundDebug(problem string) Found {
 }
 
 // findDebugOnly looks for the debug file of a build ID.
-func (s *search) findDebugOnly(f *Finder) {
-	if len(s.want) == 0 || s.isCode || s.debugOnly != nil {
+func (s *search) findDebugOnly(f *Finder, name string) {
+	switch {
+	case len(s.want) == 0 || s.debugOnly != nil:
+		return
+	case s.pdb != "":
+		s.findPDB(f, name)
+		return
+	case s.isCode:
 		return
 	}
 	for _, p := range append(f.placesOfID(s.want, debugLayouts), f.cachedPlaces(s.want, cachedDebug)...) {
@@ -593,7 +605,7 @@ func (s *search) findDebugOnly(f *Finder) {
 
 // keepDebugOnly keeps the debug file at a place if it has the build ID.
 func (s *search) keepDebugOnly(p place) {
-	if s.debugOnly != nil {
+	if s.debugOnly != nil || s.seen.add(p.file, p.entry) {
 		return
 	}
 	o, err := s.store.openCode(p, nil)
@@ -605,7 +617,7 @@ func (s *search) keepDebugOnly(p place) {
 	case o.DebugOnly() && o.HasID(s.want):
 		s.debugOnly = o
 	default:
-		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: cmp.Or(otherID(o.BuildID(), s.want), "is no debug file"), Kind: Mismatched})
+		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: cmp.Or(o.otherID(s.want), "is no debug file"), Kind: Mismatched})
 		_ = o.Close()
 	}
 }
@@ -665,7 +677,7 @@ func (s *search) try(p place) *Object {
 	case o.HasID(s.want):
 		return o
 	case len(id) > 0 && len(s.want) > 0:
-		reason = otherID(id, s.want)
+		reason = o.otherID(s.want)
 	default:
 		reason = "its build ID could not be checked: the target does not tell it"
 		if len(s.want) > 0 {
@@ -682,11 +694,17 @@ func (s *search) try(p place) *Object {
 }
 
 // otherID returns the reason against a file of another build ID; "" where it is the expected one.
-func otherID(id, want []byte) string {
-	if bytes.Equal(id, want) {
+func (o *Object) otherID(want []byte) string {
+	id := o.BuildID()
+	switch {
+	case bytes.Equal(id, want):
 		return ""
+	case o.pdb == nil || len(want) != guidAndAge:
+		return fmt.Sprintf("build ID is %x, expected %x", id, want)
+	case bytes.Equal(id[:guidAndAge-4], want[:guidAndAge-4]):
+		return fmt.Sprintf("its GUID is the expected one, but its age is %d, expected %d", binary.BigEndian.Uint32(id[guidAndAge-4:]), binary.BigEndian.Uint32(want[guidAndAge-4:]))
 	}
-	return fmt.Sprintf("build ID is %x, expected %x", id, want)
+	return fmt.Sprintf("its GUID and age are %s, expected %s", symbolName(id), symbolName(want))
 }
 
 // fetch asks the Finder's Remote and Symbols for the file that is name in the target.

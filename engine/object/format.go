@@ -51,11 +51,11 @@ func recognised(data []byte, formats Formats) (is bool, err error) {
 	return err == nil && formats.Recognises(beginning), err
 }
 
-// NewWith is New, but bytes that are neither an ELF nor a PE file and that the formats recognise
+// NewWith is New, but bytes that are neither an ELF, a PE nor a PDB file and that the formats recognise
 // are an object too. It has only bytes and a name: IsELF is false, and there are neither sections,
 // nor segments, nor symbols.
 func NewWith(name string, data []byte, formats Formats) (*Object, error) {
-	if !isELF(data) && !isPE(data) {
+	if !isELF(data) && !isPE(data) && !isPDB(data) {
 		switch is, err := recognised(data, formats); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -107,7 +107,7 @@ func nestedIn(name string, data []byte, formats Formats, dir string) (iter.Seq2[
 
 // formatEntries yields the code objects inside a file of one of the formats.
 func formatEntries(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
-	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) {
+	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) || isPDB(data) {
 		return nil, false
 	}
 	return func(yield func(Nested, error) bool) {

@@ -63,10 +63,14 @@ func (o *Object) TextID() (id []byte) {
 const basePage = 4096
 
 // ImageBase returns the address of the object at which the file begins in memory: the page of the
-// lowest segment, or a PE file's image base. It is false where nothing is loaded.
+// lowest segment, or a PE file's image base; 0 for a PDB file, whose addresses are RVAs. It is
+// false where nothing is loaded.
 func (o *Object) ImageBase() (address uint64, ok bool) {
-	if o.pe != nil {
+	switch {
+	case o.pe != nil:
 		return o.pe.ImageBase(), true
+	case o.pdb != nil:
+		return 0, true
 	}
 	if len(o.segments) == 0 {
 		return 0, false

@@ -212,8 +212,8 @@ func cString(b []byte) string {
 }
 
 // BuildID returns the build ID (NT_GNU_BUILD_ID) of the object; nil when it has
-// none. A PE file's has 20 bytes where the file has a CodeView record: the GUID in the order of its
-// digits as text, and the age; else 8: time stamp and size of the image, all big-endian; see
+// none. That of a PDB file, and of a PE file with a CodeView record, has 20 bytes: the GUID in the order of its
+// digits as text, and the age. A PE file without one has 8: time stamp and size of the image, all big-endian; see
 // HasID. Notes of sections go first: program headers of a separate debug file may have the places
 // of notes in the file that it was made from.
 func (o *Object) BuildID() []byte { return o.buildID() }
@@ -222,8 +222,11 @@ func (o *Object) findBuildID() (id []byte) {
 	if o.header.typ == elf.ET_CORE {
 		return nil // its notes describe the process
 	}
-	if o.pe != nil {
+	switch {
+	case o.pe != nil:
 		return o.peBuildID()
+	case o.pdb != nil:
+		return o.pdb.buildID()
 	}
 	look := func(n Note, err error) bool {
 		if err == nil && n.Owner == gnuOwner && n.Type == noteBuildID && len(n.Data) > 0 && len(n.Data) <= maxBuildID {

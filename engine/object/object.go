@@ -17,8 +17,8 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
-// An Object is a code object: an ELF file of either class and byte order, a PE file, or a file of
-// another format that Formats recognise. It may be used concurrently by
+// An Object is a code object: an ELF file of either class and byte order, a PE file, the PDB file
+// of one, or a file of another format that Formats recognise. It may be used concurrently by
 // several users, each of which closes it; see Close.
 type Object struct {
 	name    string
@@ -26,6 +26,7 @@ type Object struct {
 	mapping *Mapping // nil for bytes in memory
 	foreign bool     // it has a format of Formats: the fields below are empty
 	pe      *pe.File // nil: it is no PE file
+	pdb     *pdb     // nil: it is no PDB file
 
 	header   header
 	programs []Program
@@ -70,7 +71,7 @@ type Object struct {
 }
 
 // Open maps a file and reads its headers. Nothing else of the file is touched.
-// A file that is neither an ELF nor a PE file gives ErrNotELF.
+// A file that is neither an ELF, a PE nor a PDB file gives ErrNotELF.
 func Open(path string) (*Object, error) {
 	m, err := mapPath(path, true)
 	if err != nil {
@@ -98,8 +99,11 @@ func openMappingWith(m *Mapping, formats Formats) (*Object, error) {
 // messages only. Bytes that end early are accepted as far as the program
 // headers are there: the lost parts are missing.
 func New(name string, data []byte) (*Object, error) {
-	if isPE(data) {
+	switch {
+	case isPE(data):
 		return newPE(name, data)
+	case isPDB(data):
+		return newPDB(name, data)
 	}
 	o := &Object{name: name, data: data}
 	err := Guard(o.read)
@@ -263,12 +267,12 @@ func (o *Object) Problems() []string {
 }
 
 // IsELF reports whether the object is an ELF file.
-func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil }
+func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil && o.pdb == nil }
 
 // IsForeign reports whether the object has a format of Formats, which only a plugin reads.
 func (o *Object) IsForeign() bool { return o.foreign }
 
-// Machine returns e_machine, and for a PE file the ELF number of its machine; 0 where there is none,
+// Machine returns e_machine, and for a PE or PDB file the ELF number of its machine; 0 where there is none,
 // and for a foreign object.
 func (o *Object) Machine() uint16 { return o.header.machine }
 
@@ -326,7 +330,7 @@ func (o *Object) Section(name string) *Section {
 }
 
 // DebugOnly reports whether the file has debug information alone: its code sections have no bytes
-// (`objcopy --only-keep-debug`). Its segments have none either, and describe another file.
+// (`objcopy --only-keep-debug`), or it is a PDB file. Its segments have none either, and describe another file.
 func (o *Object) DebugOnly() bool { return o.debugOnly }
 
 func (o *Object) codeIsElsewhere() bool {

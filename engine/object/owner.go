@@ -39,9 +39,7 @@ func (s *Store) OpenAs(file, path string, formats Formats) (*Object, error) {
 // CheckDebug returns why a file cannot be the separate debug file of an object; "" where it
 // can be.
 func CheckDebug(o, file *Object) string {
-	s := debugSearch{object: o, id: o.debugID()}
-	s.link, s.crc, s.linked = o.DebugLink()
-	if a := s.unusable(file); a != nil {
+	if a := newDebugSearch(o).unusable(file); a != nil {
 		return a.Reason
 	}
 	return ""

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
@@ -124,36 +126,46 @@ func (o *Object) takePE(f *pe.File) {
 
 func peSection(section *pe.Section) *Section {
 	s := &Section{
-		Name: section.Name, Type: elf.SHT_PROGBITS,
+		Name: section.Name, Type: elf.SHT_PROGBITS, Flags: peSectionFlags(section),
 		Address: section.Address(), Offset: section.Offset, Size: uint64(section.FileSize()), Align: pageAlign,
 	}
 	if s.Size == 0 {
 		s.Type, s.Size = elf.SHT_NOBITS, uint64(section.MemSize())
 	}
-	if !section.IsDiscardable() {
-		s.Flags |= elf.SHF_ALLOC
-	}
-	if section.IsWritable() {
-		s.Flags |= elf.SHF_WRITE
-	}
-	if section.IsCode() {
-		s.Flags |= elf.SHF_EXECINSTR
-	}
 	return s
 }
 
-func peSegment(section *pe.Section) Segment {
-	s := Segment{
-		Offset: section.Offset, FileSize: uint64(section.FileSize()),
-		Address: section.Address(), MemSize: uint64(section.MemSize()), Align: pageAlign, Flags: elf.PF_R,
+// peSectionFlags returns the flags of a section as ELF has them.
+func peSectionFlags(section *pe.Section) (flags elf.SectionFlag) {
+	if !section.IsDiscardable() {
+		flags |= elf.SHF_ALLOC
 	}
 	if section.IsWritable() {
-		s.Flags |= elf.PF_W
+		flags |= elf.SHF_WRITE
 	}
 	if section.IsCode() {
-		s.Flags |= elf.PF_X
+		flags |= elf.SHF_EXECINSTR
 	}
-	return s
+	return flags
+}
+
+func peSegment(section *pe.Section) Segment {
+	return Segment{
+		Offset: section.Offset, FileSize: uint64(section.FileSize()),
+		Address: section.Address(), MemSize: uint64(section.MemSize()), Align: pageAlign, Flags: peSegmentFlags(section),
+	}
+}
+
+// peSegmentFlags returns the rights to the memory of a section.
+func peSegmentFlags(section *pe.Section) elf.ProgFlag {
+	flags := elf.PF_R
+	if section.IsWritable() {
+		flags |= elf.PF_W
+	}
+	if section.IsCode() {
+		flags |= elf.PF_X
+	}
+	return flags
 }
 
 // buildIDs returns all identities of the object, the best one first.
@@ -200,17 +212,59 @@ func (o *Object) peBuildID() []byte {
 	if err != nil || !id.HasCodeView {
 		return o.peTimeAndSize()
 	}
+	return debugIdentity(id.GUID[:], id.Age)
+}
+
+// debugIdentity returns the build ID of a GUID, as files have it, and an age.
+func debugIdentity(guid []byte, age uint32) []byte {
 	b := make([]byte, 0, guidAndAge)
-	b = binary.BigEndian.AppendUint32(b, binary.LittleEndian.Uint32(id.GUID[:]))
-	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(id.GUID[4:]))
-	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(id.GUID[6:]))
-	b = append(b, id.GUID[8:]...)
-	return binary.BigEndian.AppendUint32(b, id.Age)
+	b = binary.BigEndian.AppendUint32(b, binary.LittleEndian.Uint32(guid))
+	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(guid[4:]))
+	b = binary.BigEndian.AppendUint16(b, binary.LittleEndian.Uint16(guid[6:]))
+	b = append(b, guid[8:]...)
+	return binary.BigEndian.AppendUint32(b, age)
+}
+
+// SymbolName returns the name that the debug information of a PE or PDB file has on symbol servers,
+// Breakpad's debug identifier; "" where there is none.
+func (o *Object) SymbolName() string {
+	if id := o.BuildID(); (o.pe != nil || o.pdb != nil) && len(id) == guidAndAge {
+		return symbolName(id)
+	}
+	return ""
+}
+
+// ParseSymbolName returns the build ID of a PE or PDB file by its SymbolName; nil where the text is
+// none.
+func ParseSymbolName(text string) []byte {
+	const digits = 2 * (guidAndAge - 4)
+	if len(text) <= digits {
+		return nil
+	}
+	guid, err := hex.DecodeString(text[:digits])
+	if err != nil {
+		return nil
+	}
+	age, err := strconv.ParseUint(text[digits:], 16, 32)
+	if err != nil {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(guid, uint32(age))
+}
+
+// symbolName returns the name that a build ID of a GUID and an age has on symbol servers.
+func symbolName(id []byte) string {
+	const guid = guidAndAge - 4
+	return fmt.Sprintf("%X%x", id[:guid], binary.BigEndian.Uint32(id[guid:]))
 }
 
 // peTimeAndSize returns the identifier by which symbol servers know a PE file that names no debug
 // information.
 func (o *Object) peTimeAndSize() []byte {
-	time, size := o.pe.TimeDateStamp(), o.pe.SizeOfImage()
+	return PETimeAndSize(o.pe.TimeDateStamp(), o.pe.SizeOfImage())
+}
+
+// PETimeAndSize returns the identity of a PE file by the time and the size in memory that its headers have.
+func PETimeAndSize(time, size uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)
 }

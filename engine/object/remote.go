@@ -29,7 +29,7 @@ type RemoteFile struct {
 	Source  string // of RemoteSource: the file's absolute path, as debug information has it
 	// Name is the base name of the file, by which stores of symbol files know it; "":
 	// unknown. ID is their identifier of the build: for RemoteSymbols the debug
-	// identifier, for RemoteCode the code identifier.
+	// identifier, as for RemotePDB, for RemoteCode the code identifier.
 	Name, ID string
 }
 
@@ -42,6 +42,7 @@ const (
 	RemoteExecutable RemoteKind = "executable" // the file that is loaded
 	RemoteSource     RemoteKind = "source"     // a source file that it was compiled from
 	RemoteSymbols    RemoteKind = "symbols"    // Breakpad's symbol file, by Name and ID
+	RemotePDB        RemoteKind = "pdb"        // the PDB file, by Name and ID
 	RemoteCode       RemoteKind = "code"       // the file that is loaded, by Name and ID
 )
 
@@ -49,17 +50,22 @@ const (
 // write 8 bytes and more; a shorter one is made by hand.
 const minRemoteID = 2
 
-// fetch asks the Remote, and then Symbols; "" where neither has the file. name is the base name of
+// fetch asks the Remote, and then Symbols, for a file by build ID; "" where neither has it. name is the base name of
 // the code object, where it is known.
 func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (path string, tried []Attempt) {
 	if len(buildID) < minRemoteID || len(buildID) > maxBuildID {
 		return "", nil
 	}
+	return f.request(RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+}
+
+// request asks the Remote, and then Symbols, for a file.
+func (f *Finder) request(file RemoteFile) (path string, tried []Attempt) {
 	for _, r := range []Remote{f.Remote, f.Symbols} {
 		if r == nil {
 			continue
 		}
-		found, more := f.ask(r, RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+		found, more := f.ask(r, file)
 		if tried = append(tried, more...); found != "" {
 			return found, tried
 		}
@@ -193,7 +199,7 @@ func (s *search) tryAny(p place) *Object {
 		s.tried = append(s.tried, newAttempt(p, err))
 		return nil
 	}
-	if reason := otherID(o.BuildID(), s.want); reason != "" {
+	if reason := o.otherID(s.want); reason != "" {
 		s.tried = append(s.tried, Attempt{Path: p.path(), Reason: reason, Kind: Mismatched})
 		_ = o.Close()
 		return nil

@@ -41,12 +41,37 @@ func baseName(name string) string {
 	return path.Base(name)
 }
 
-// eachWindowsPlace is eachPlace for a path of Windows, without its drive.
-func (f *Finder) eachWindowsPlace(slashed, entry string, yield func(place) bool) bool {
-	p := f.rootPlace(f.inRightCase(slashed))
-	p.entry = entry
-	if !yield(p) {
-		return false
+// driveOf returns the drive of a path of Windows in lower case, as "c:"; "" where it has none.
+func driveOf(name string) string {
+	if i := strings.IndexByte(name, ':'); i > 0 {
+		return strings.ToLower(name[i-1 : i+1])
+	}
+	return ""
+}
+
+// windowsDirs yields the directories beneath Sysroot that a path of Windows may be relative to, by its drive: that of
+// Wine's link to the drive, and Sysroot itself.
+func (f *Finder) windowsDirs(drive string) (list []string) {
+	if drive != "" && f.Drives != "" {
+		list = append(list, path.Join(f.Drives, drive))
+	}
+	if drive != "" && f.Sysroot != "" { // it may be the directory of Wine's drives
+		list = append(list, "/dosdevices/"+drive)
+	}
+	return append(list, "")
+}
+
+// eachWindowsPlace is eachPlace for a path of Windows, with its drive apart.
+func (f *Finder) eachWindowsPlace(drive, slashed, entry string, yield func(place) bool) bool {
+	for _, dir := range f.windowsDirs(drive) {
+		if dir != "" && !f.hasDir(dir) {
+			continue
+		}
+		p := f.rootPlace(f.inRightCase(dir + slashed))
+		p.entry = entry
+		if !yield(p) {
+			return false
+		}
 	}
 	base := path.Base(slashed)
 	if base == "/" {
@@ -90,6 +115,16 @@ func (f *Finder) inRightCase(slashed string) string {
 		}
 	}
 	return right + "/" + rest
+}
+
+// hasDir reports whether Sysroot has a directory. It is looked for once.
+func (f *Finder) hasDir(dir string) bool {
+	root, err := openRoot(f.root())
+	if err != nil {
+		return false
+	}
+	defer closeRoot(root)
+	return f.namesIn(root, dir+"/") != nil
 }
 
 // maxWindowsDepth is how many nested directories are searched for the case of names.

@@ -13,7 +13,8 @@ import (
 )
 
 // File is a code object whose addresses are symbolized. Addresses are
-// ELF virtual addresses of it; a caller that has a return address passes one
+// ELF virtual addresses of it, of a PE file the image base that it prefers plus
+// the RVA, and of a PDB file RVAs; a caller that has a return address passes one
 // inside the call.
 type File struct {
 	Object *object.Object
@@ -87,6 +88,27 @@ func (f *File) Frames(address uint64) []trace.Symbol {
 	return frames
 }
 
+// pdbFrames appends the functions at an address from the PDB file as llvm-symbolizer has them: it
+// does not tell where functions begin. Of a linkage name it has the last one alone. Without linkage
+// the names are those of function records.
+func (f *File) pdbFrames(dst []trace.Symbol, address uint64, linkage bool) []trace.Symbol {
+	p := f.resolver.PDB()
+	if p == nil {
+		return dst
+	}
+	n := len(dst)
+	dst, err := p.Frames(dst, address)
+	f.resolver.Note(err)
+	for i := range dst[n:] {
+		s := &dst[n+i]
+		s.Start, s.HasStart, s.StartFile, s.StartLine = 0, false, "", 0
+		if !linkage || s.Inlined {
+			s.LinkageName = ""
+		}
+	}
+	return dst
+}
+
 // described appends the functions at an address from DWARF alone. Function is "" for a name
 // that looks mangled: each tool demangles it in its own style. See dwarf.Reader.RawFrames for
 // isFirst.
@@ -122,7 +144,7 @@ func rawNames(frames []trace.Symbol) []trace.Symbol {
 // Locals returns the variables and parameters of the function, or of the inlined
 // call, at an address; see dwarf.Reader.Locals. There are none without DWARF.
 func (f *File) Locals(address uint64) []symbol.Local {
-	d := f.resolver.DWARF()
+	d := f.resolver.Variables()
 	if d == nil {
 		return nil
 	}

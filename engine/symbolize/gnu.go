@@ -23,6 +23,12 @@ func (f *File) FramesGNU(dst []trace.Symbol, address uint64, inlines bool) []tra
 	frames := f.described(dst, address, false)
 	s, ok := f.symbols().chooseGNU(section, address)
 	if len(frames) == n {
+		if frames = f.pdbFrames(dst, address, true); len(frames) > n {
+			if !inlines {
+				frames = append(dst, frames[len(frames)-1])
+			}
+			return frames
+		}
 		if ok {
 			return append(dst, trace.Symbol{LinkageName: s.Name, Start: s.Start, HasStart: true, File: s.File})
 		}

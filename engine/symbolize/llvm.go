@@ -13,13 +13,18 @@ import (
 
 // FramesLLVM appends the frames at an address as llvm-symbolizer has them, at least one: the
 // frames of DWARF, and with linkage the last one has the name and start of the symbol that
-// llvm-symbolizer chooses. An address that neither of them knows has the frames of Frames.
+// llvm-symbolizer chooses; or the frames of a PDB file. An address that none of them knows has the
+// frames of Frames.
 //
 // LinkageName is the raw name, and Name the DW_AT_name where there is no linkage name.
 func (f *File) FramesLLVM(dst []trace.Symbol, address uint64, linkage bool) []trace.Symbol {
 	frames := f.described(dst, address, true)
 	described := len(frames) > len(dst)
 	if !described {
+		if frames = f.pdbFrames(dst, address, linkage); len(frames) > len(dst) {
+			return frames
+		}
+
 		frames = append(frames, trace.Symbol{})
 	}
 	last := &frames[len(frames)-1]

@@ -36,6 +36,8 @@ type Session struct {
 	Hex     bool   // numbers are hexadecimal, with 0x or without
 	// AdjustVMA is subtracted from every address.
 	AdjustVMA uint64
+	// IsRelative: addresses of PE files are RVAs, without the image base.
+	IsRelative bool
 	// IR enables answers about files in an intermediate representation. The tools whose
 	// protocol this is do not know them.
 	IR bool
@@ -74,7 +76,11 @@ func (s *Session) Run(w io.Writer, questions []string, input io.Reader) error {
 	defer s.closeIRs()
 	out := bufio.NewWriterSize(w, outputBuffer)
 	if s.Object != "" {
-		if _, _, err := s.open(&question{path: s.Object}); err != nil {
+		f, _, err := s.open(&question{path: s.Object})
+		if f != nil && f.Object.IsPDB() && s.Message != nil {
+			s.Message(s.Tool + ": " + s.Object + ": a PDB file has no image base: addresses are offsets from the beginning of the image (RVA)")
+		}
+		if err != nil {
 			if s.Output.Style == StyleJSON {
 				_ = NewWriter(out, s.Output).Write(&Answer{Module: s.Object, HasAddress: true, Error: reason(s.Object, err)})
 				_ = out.Flush()
@@ -223,11 +229,19 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 	if f != nil && p.Kind == AnswerCode {
 		f.note(p.Frames)
 	}
+	if f != nil && s.Output.Demangle && f.isWin32() {
+		for i := range p.Frames {
+			p.Frames[i].LinkageName = undecorated(p.Frames[i].LinkageName)
+		}
+	}
 }
 
 // fillAddress answers a question about an address.
 func (s *Session) fillAddress(p *pending, frames []trace.Symbol, address uint64) {
 	f := p.file
+	if base, ok := f.Object.ImageBase(); ok && s.IsRelative && f.Object.IsPE() {
+		address += base
+	}
 	switch {
 	case p.Kind == AnswerData:
 		p.Data = f.Data(address)
@@ -237,6 +251,9 @@ func (s *Session) fillAddress(p *pending, frames []trace.Symbol, address uint64)
 		p.Frames = f.FramesGNU(frames, address, s.Inlines)
 	case s.Inlines:
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())
+	case f.resolver.PDB() != nil: // lines of the calls are the function's
+		all := f.FramesLLVM(frames, address, s.hasLinkageNames())
+		p.Frames = all[len(all)-1:]
 	case s.Output.Style == StyleLLVMGNU, !s.hasLinkageNames(): // the innermost function
 		p.Frames = f.FramesLLVM(frames, address, s.hasLinkageNames())[:1]
 	default:

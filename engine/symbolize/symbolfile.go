@@ -4,13 +4,13 @@ package symbolize
 
 import (
 	"debug/elf"
+	"fmt"
 	"io"
 	"math"
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
-	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -26,7 +26,8 @@ type WrittenSymbols struct {
 }
 
 // WriteSymbolFile writes Breakpad's symbol file of a file, with the names and lines that
-// Frames has, and the rows of its call frame information. The error comes from w, or concerns
+// Frames has, and the rows of its call frame information or unwind codes; frame data of a PDB file
+// is written, too. The error comes from w, or concerns
 // the file as a whole. The file must not be used elsewhere meanwhile.
 func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
 	x := &symbolSource{File: f}
@@ -35,13 +36,17 @@ func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
 		return x.done, err
 	}
 	x.base, _ = f.Object.ImageBase() // it is loaded, as Identify has seen
+	var infos []string
+	if codeID != "" {
+		infos = []string{"CODE_ID " + codeID}
+	}
 	err = object.Guard(func() error {
 		if err := x.open(); err != nil {
 			return err
 		}
 		x.done.Written, err = breakpad.Write(w, &breakpad.Source{
-			Module: module, Infos: []string{"CODE_ID " + codeID},
-			Functions: x.functions, Publics: x.publics, Frames: x.frames,
+			Module: module, Infos: infos,
+			Functions: x.functions, Publics: x.publics, FrameData: x.frameData, Frames: x.frames,
 			Register: BreakpadRegisters(f.Object.Machine()),
 		})
 		return err
@@ -53,7 +58,7 @@ func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
 type symbolSource struct {
 	*File
 	base uint64
-	code *dwarf.CodeMap // nil without debug information
+	code functionCode // nil without debug information
 	// bounded are the symbols of code outside functions that become FUNC records: the code
 	// has lines, or code of no symbol is behind it. bare are the others: a PUBLIC record has
 	// no end, and its name applies up to the next record.
@@ -63,16 +68,24 @@ type symbolSource struct {
 	out           breakpad.SourceFunction
 }
 
+// functionCode is debug information that knows which code functions have.
+type functionCode interface {
+	Covers(address uint64) (covered bool, end uint64)
+	Lines(dst []symbol.CodeLine, in symbol.CodeRange) []symbol.CodeLine
+	EachFunction(yield func(*symbol.FunctionCode) bool) error
+}
+
 // functionPadding is how many bytes may lie between functions, to align them.
 const functionPadding = 15
 
 // open finds the functions, and the symbols outside of them.
 func (x *symbolSource) open() (err error) {
-	if d := x.resolver.DWARF(); d != nil {
-		x.done.HasDebugInfo = true
-		if x.code, err = d.CodeMap(); err != nil {
-			return err
-		}
+	if x.code, err = x.functionCode(); err != nil {
+		return err
+	}
+	x.done.HasDebugInfo = x.code != nil
+	if x.Object.IsPDB() && !x.isWin32() {
+		x.problem(fmt.Errorf("%s: how its functions are unwound is in the image alone: there are no STACK CFI records; give the .exe or .dll, beside which the PDB file is found", x.Object.Name()))
 	}
 	x.shared = x.sharedCode()
 	symbols := x.resolver.Functions()
@@ -94,6 +107,17 @@ func (x *symbolSource) open() (err error) {
 		}
 	}
 	return nil
+}
+
+// functionCode returns the debug information, DWARF or a PDB file.
+func (x *symbolSource) functionCode() (functionCode, error) {
+	if d := x.resolver.DWARF(); d != nil {
+		return d.CodeMap()
+	}
+	if p := x.resolver.PDB(); p != nil {
+		return p, nil
+	}
+	return nil, nil
 }
 
 // sectionEnd is where the section of code at an address ends; the address itself where
@@ -128,7 +152,7 @@ func (x *symbolSource) linesOf(s *symbol.Symbol) []symbol.CodeLine {
 func (x *symbolSource) functions(yield func(*breakpad.SourceFunction) bool) (err error) {
 	isMore := true
 	if x.code != nil {
-		err = x.code.Each(func(fn *symbol.FunctionCode) bool {
+		err = x.code.EachFunction(func(fn *symbol.FunctionCode) bool {
 			isMore = x.function(fn, yield)
 			return isMore
 		})
@@ -165,11 +189,13 @@ func (x *symbolSource) function(fn *symbol.FunctionCode, yield func(*breakpad.So
 			continue
 		}
 		frame := fn.Symbol
-		x.resolver.Complete(&frame, r.Start)
+		if x.resolver.DWARF() != nil {
+			x.resolver.Complete(&frame, r.Start)
+		}
 		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })
 		last := first + sort.Search(len(fn.Lines)-first, func(i int) bool { return fn.Lines[first+i].Start >= r.End })
 		x.out = breakpad.SourceFunction{
-			Name: frame.Function, Multiple: fn.IsShared || x.shared[r.Start],
+			Name: frame.Function, Multiple: fn.IsShared || x.shared[r.Start], ParameterSize: x.parameterSize(r.Start),
 			Ranges:  append(x.out.Ranges[:0], x.rangeOf(r)),
 			Lines:   x.lines(x.out.Lines[:0], fn.Lines[first:last]),
 			Inlines: inlines,
@@ -206,7 +232,7 @@ func (x *symbolSource) publics(yield func(breakpad.Symbol) bool) error {
 	for i := range x.bare {
 		s := &x.bare[i]
 		name, _ := symtab.Names(s.Name)
-		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base, Multiple: x.shared[s.Start]}) {
+		if !yield(breakpad.Symbol{Name: name, Address: s.Start - x.base, Multiple: x.shared[s.Start], ParameterSize: x.parameterSize(s.Start)}) {
 			break
 		}
 	}

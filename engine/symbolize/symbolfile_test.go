@@ -4,15 +4,18 @@ package symbolize_test
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/code"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
 	"github.com/unwindd/unwindd/engine/symbolize"
@@ -184,42 +187,63 @@ func frameText(list []trace.Symbol) string {
 	return strings.Join(s, " < ")
 }
 
-// compareRows holds the STACK CFI records against every row of the call frame information.
+// compareRows holds the STACK CFI records against every row of the call frame information, or of a
+// PE file's unwind codes.
 func (w *written) compareRows(t *testing.T) {
 	t.Helper()
-	rows, unsaid, tables := 0, 0, code.FrameTables(w.file.Object)
-	for _, table := range tables {
-		if table.Err != nil {
-			t.Error(table.Err)
-			continue
-		}
-		for fde, err := range table.FDEs() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			registers := registersOf(w.file.Object.Machine(), fde.CIE.ReturnAddress)
-			var got cfi.Row
-			err = fde.Rows(func(want *cfi.Row) bool {
-				for _, address := range []uint64{want.Start, want.End - 1} {
-					rows++
-					found, err := w.sym.Row(&got, address-w.base, registers)
-					if !found && want.CFA.Kind == cfi.CFAExpression {
-						unsaid++
-					} else if d := rowDifference(want, &got); !found || err != nil || d != "" {
-						t.Fatalf("%s: %#x: %v %v %s:\n got %+v\nwant %+v", w.file.Object.Name(), address, found, err, d, got, *want)
-					}
-				}
-				return true
-			})
-			if err != nil {
-				t.Fatal(err)
+	rows, unsaid := 0, 0
+	compare := func(want *cfi.Row) bool {
+		var got cfi.Row
+		registers := registersOf(w.file.Object.Machine(), want.ReturnAddress)
+		for _, address := range []uint64{want.Start, want.End - 1} {
+			rows++
+			found, err := w.sym.Row(&got, address-w.base, registers)
+			if !found && want.CFA.Kind == cfi.CFAExpression {
+				unsaid++
+			} else if d := rowDifference(want, &got); !found || err != nil || d != "" {
+				t.Fatalf("%s: %#x: %v %v %s:\n got %+v\nwant %+v", w.file.Object.Name(), address, found, err, d, got, *want)
 			}
 		}
+		return true
+	}
+	if f := w.file.Object.PE(); f != nil {
+		err := f.Functions(func(fn pe.Function) bool {
+			return f.Rows(fn, func(r *pe.Row) bool {
+				want := r.Row
+				want.Rules = append(slices.Clone(r.Rules), cfi.RegisterRule{Column: r.ReturnAddress, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
+				slices.SortFunc(want.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+				return compare(&want)
+			}) == nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		w.eachRow(t, compare)
 	}
 	if rows == 0 {
 		t.Errorf("%s: no rows", w.file.Object.Name())
 	}
 	t.Logf("%s: %d rows, %d that cannot be said", filepath.Base(w.file.Object.Name()), rows, unsaid)
+}
+
+// eachRow calls yield with the rows of the call frame information.
+func (w *written) eachRow(t *testing.T, yield func(*cfi.Row) bool) {
+	t.Helper()
+	for _, table := range code.FrameTables(w.file.Object) {
+		if table.Err != nil {
+			t.Error(table.Err)
+			continue
+		}
+		for fde, err := range table.FDEs() {
+			if err == nil {
+				err = fde.Rows(yield)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 func registersOf(machine uint16, ra uint64) breakpad.Registers {

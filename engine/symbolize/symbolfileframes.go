@@ -49,8 +49,12 @@ func (x *symbolSource) problem(err error) {
 	}
 }
 
-// frames calls yield with the code of every FDE, by address.
+// frames calls yield with the code of every FDE, or of every function with unwind codes, by address.
 func (x *symbolSource) frames(yield func(*breakpad.SourceFrame) bool) error {
+	if list := x.windowsFunctions(); len(list) > 0 {
+		x.windowsFrames(list, yield)
+		return nil
+	}
 	tables := x.tables()
 	pieces := x.framePieces(tables)
 	var frame breakpad.SourceFrame

@@ -46,18 +46,21 @@ func (f *File) SymbolStorePath() (string, error) {
 // Identify returns the name of a file in symbol files and in stores of them: its
 // MODULE record, and the digits of its CODE_ID record. They are as in Breakpad's dump_syms:
 // the name is DT_SONAME, as it is for writers of minidumps, or else the file's. A PE file has
-// its identifier, and perhaps a name, in its CodeView record.
+// its identifier, and perhaps a name, in its CodeView record; a PDB file has no CODE_ID.
 func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
 	o := f.Object
-	if !o.IsELF() && !o.IsPE() || o.IsRelocatable() || len(o.Segments()) == 0 {
+	if o.IsForeign() || o.IsRelocatable() || len(o.Segments()) == 0 && !o.IsPDB() {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
 	arch := breakpadArchitectures[elf.Machine(o.Machine())]
 	if arch == "" {
 		return m, "", fmt.Errorf("%s: %w (%s)", o.Name(), ErrNoArch, elf.Machine(o.Machine()))
 	}
-	if o.IsPE() {
+	switch {
+	case o.IsPE():
 		return identifyPE(o, arch)
+	case o.IsPDB():
+		return identifyPDB(o, arch), "", nil
 	}
 	name := cmp.Or(o.SharedName(), filepath.Base(o.Name()))
 	id := o.BuildID()
@@ -83,4 +86,9 @@ func identifyPE(o *object.Object, arch string) (m breakpad.Module, codeID string
 	file := filepath.Base(o.Name())
 	name := cmp.Or(object.LastPart(id.PDB), file)
 	return breakpad.Module{OS: "windows", Arch: arch, ID: id.DebugID(), Name: name}, id.CodeID() + " " + file, nil
+}
+
+// identifyPDB is Identify of a PDB file.
+func identifyPDB(o *object.Object, arch string) breakpad.Module {
+	return breakpad.Module{OS: "windows", Arch: arch, ID: o.SymbolName(), Name: filepath.Base(o.Name())}
 }

@@ -28,6 +28,8 @@ type Options struct {
 	// Remote is a source of debug information, by build ID, that is not on this machine; nil:
 	// none.
 	Remote object.Remote
+	// Symbols are stores that have PDB files; nil: none.
+	Symbols object.Remote
 	// Package is a package (.dwp) that has the split units of the files; "": each file's is
 	// looked for beside it.
 	Package string
@@ -165,7 +167,7 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
-	return s.newFileOf(&object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}, o)
+	return s.newFileOf(&object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote, Symbols: s.options.Symbols}, o)
 }
 
 // newFileOf is newFile with a finder.

@@ -15,6 +15,7 @@ const (
 	ByContext      FoundBy = "context"       // the thread's own registers
 	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
 	ByBreakpad     FoundBy = "breakpad"      // STACK CFI of the callee's Breakpad symbol file
+	ByFrameData    FoundBy = "frame-data"    // frame data of a PDB file, or STACK WIN of a Breakpad symbol file, of the callee
 	ByPE           FoundBy = "pe"            // .pdata and .xdata of the callee, a PE file
 	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
 	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
@@ -32,7 +33,9 @@ const (
 func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 
 // IsDescribed reports whether a compiler's description of the callee's code was used.
-func (b FoundBy) IsDescribed() bool { return b == ByCFI || b == ByBreakpad || b == ByPE }
+func (b FoundBy) IsDescribed() bool {
+	return b == ByCFI || b == ByBreakpad || b == ByPE || b == ByFrameData
+}
 
 // GlobalVariable is a variable that is in no frame, with the module that has it.
 type GlobalVariable struct {

@@ -507,7 +507,13 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 	if source.Switches != "" && w.hasOneStack() {
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
+	if source.IsSearched && source.Outermost == "" {
+		return w.bySearch(ctx, f, source)
+	}
 	caller, err := w.recover(ctx, f, source)
+	if source.Otherwise != nil {
+		source, caller, err = w.otherwise(ctx, f, source, caller, err)
+	}
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
 			return instead, stop
@@ -788,6 +794,10 @@ func (f *frame) findCFA(ctx context.Context, source *code.Row) error {
 			return err
 		}
 		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
+		if source.IsSearched {
+			below, _ := f.parametersBelow()
+			f.cfa = (f.cfa + below) & w.machine.addresses
+		}
 		return nil
 	}
 	v, err := f.compiledValue(ctx, int(source.Fast.Register))

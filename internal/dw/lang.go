@@ -22,6 +22,7 @@ const (
 	LangCPP03     = 0x0019
 	LangCPP11     = 0x001a
 	LangRust      = 0x001c
+	LangC11       = 0x001d
 	LangJulia     = 0x001f
 	LangCPP14     = 0x0021
 	LangFortran03 = 0x0022

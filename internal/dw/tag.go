@@ -51,6 +51,7 @@ const (
 	TagPartialUnit              Tag = 0x3c
 	TagImportedUnit             Tag = 0x3d
 	TagSharedType               Tag = 0x40
+	TagTypeUnit                 Tag = 0x41
 	TagRvalueReferenceType      Tag = 0x42
 	TagTemplateAlias            Tag = 0x43
 	TagCoarrayType              Tag = 0x44
@@ -114,6 +115,7 @@ var tagNames = [...]name[Tag]{
 	{TagPartialUnit, "DW_TAG_partial_unit"},
 	{TagImportedUnit, "DW_TAG_imported_unit"},
 	{TagSharedType, "DW_TAG_shared_type"},
+	{TagTypeUnit, "DW_TAG_type_unit"},
 	{TagRvalueReferenceType, "DW_TAG_rvalue_reference_type"},
 	{TagTemplateAlias, "DW_TAG_template_alias"},
 	{TagCoarrayType, "DW_TAG_coarray_type"},

@@ -29,7 +29,8 @@ import (
 
 // This file reads the names, the rows and the bounds of functions from the Breakpad symbol file
 // of an object. It is looked for when the first of them is needed, and only where the object has
-// no debug information: both are made from the same data, and the symbol file has less of it.
+// no debug information: both are made from the same data, and the symbol file has less of it. A
+// PDB file without its image has no rows, which a symbol file may have.
 
 // breakpadUse is the symbol file of an object. Its members have their own locks.
 type breakpadUse struct {
@@ -43,7 +44,6 @@ type symbolUse struct {
 	file     *symbolFile // nil: there is none
 	base     uint64      // the address of the object that its addresses count from
 	tried    []object.Attempt
-	problems []string
 	isUnseen bool // see object.Finder
 }
 
@@ -52,7 +52,7 @@ type symbolUse struct {
 func (o *Object) symbolFile() *symbolUse {
 	o.breakpad.once.Do(func() {
 		use := &symbolUse{}
-		if base, ok := o.symbolBase(); ok && !o.hasDebugInfo() && o.memory.jit == nil {
+		if base, ok := o.symbolBase(); ok && o.mayHaveSymbolFile() && o.memory.jit == nil {
 			use.base = base
 			o.findSymbolFile(use)
 		}
@@ -60,6 +60,9 @@ func (o *Object) symbolFile() *symbolUse {
 	})
 	return o.breakpad.use.Load()
 }
+
+// mayHaveSymbolFile reports whether a symbol file may have what the object lacks.
+func (o *Object) mayHaveSymbolFile() bool { return !o.hasDebugInfo() || o.File.IsPDB() }
 
 // symbolBase returns where the addresses of a symbol file count from: the first segment of an
 // ELF file, the image base of a PE file. Without a file it is 0 where the target names the
@@ -132,7 +135,6 @@ func (o *Object) findSymbolFile(use *symbolUse) {
 		})
 		use.tried = append(use.tried, tried...)
 		if use.file != nil {
-			use.takeProblems()
 			return
 		}
 	}
@@ -169,14 +171,6 @@ func (u *symbolUse) displayPath(file string) string {
 	return file
 }
 
-// takeProblems adds problems for the records of the file that are not used.
-func (u *symbolUse) takeProblems() {
-	if c := u.file.Counts(); c.FrameData+c.FPO > 0 {
-		u.problems = append(u.problems, fmt.Sprintf(
-			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.displayPath(u.file.Path()), c.FrameData+c.FPO))
-	}
-}
-
 // maxSymbolProblems is how many problems of a symbol file are listed.
 const maxSymbolProblems = 8
 
@@ -185,7 +179,7 @@ func (u *symbolUse) allProblems() []string {
 	if u.file == nil {
 		return nil
 	}
-	list := slices.Clone(u.problems)
+	var list []string
 	first, more := u.file.Problems()
 	for i, err := range first {
 		if i == maxSymbolProblems {
@@ -241,6 +235,9 @@ type breakpadNames struct {
 // newBreakpadNames returns the names of FUNC records.
 func newBreakpadNames(o *Object) symbol.Source {
 	o.resolver() // finds the debug file
+	if o.hasDebugInfo() {
+		return nil
+	}
 	if u := o.symbolFile(); u.file == nil || u.file.Counts().Functions == 0 {
 		return nil
 	}
@@ -250,6 +247,9 @@ func newBreakpadNames(o *Object) symbol.Source {
 // newPublicNames returns the names of PUBLIC records, which do not tell where a function ends:
 // the symbols of a file do.
 func newPublicNames(o *Object) symbol.Source {
+	if o.hasDebugInfo() {
+		return nil
+	}
 	if u := o.symbolFile(); u.file == nil || u.file.Counts().Publics == 0 {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (s breakpadNames) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbo
 type breakpadRows struct{ object *Object }
 
 func newBreakpadRows(o *Object) RowSource {
-	if _, ok := o.symbolBase(); !ok || o.hasDebugInfo() || len(o.symbolIDs()) == 0 {
+	if _, ok := o.symbolBase(); !ok || !o.mayHaveSymbolFile() || len(o.symbolIDs()) == 0 {
 		return nil
 	}
 	return breakpadRows{o}

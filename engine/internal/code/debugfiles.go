@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -71,7 +72,7 @@ func (o *Object) resolver() *resolve.Resolver {
 func (o *Object) OpenSymbols() {
 	r := o.resolver()
 	switch {
-	case r == nil:
+	case r == nil || r.PDB() != nil: // PDB files have indexes
 	case !o.library.noNames.Load():
 		r.Functions()
 	default:
@@ -81,10 +82,19 @@ func (o *Object) OpenSymbols() {
 	}
 }
 
-// DWARF returns the debug information; nil where there is none.
+// DWARF returns the debug information, or the variables and types of a PDB file in its terms (see
+// dwarf.Reader.IsMade); nil where there is none.
 func (o *Object) DWARF() *dwarf.Reader {
 	if r := o.resolver(); r != nil {
-		return r.DWARF()
+		return r.Variables()
+	}
+	return nil
+}
+
+// PDB returns the PDB file with the debug information; nil where there is none.
+func (o *Object) PDB() *pdb.File {
+	if r := o.resolver(); r != nil {
+		return r.PDB()
 	}
 	return nil
 }
@@ -98,7 +108,7 @@ func (o *Object) watchedSymbols(m *Machine) []sdk.SymbolInfo {
 		return nil
 	}
 	d.watchedOnce.Do(func() {
-		if o.library.noNames.Load() {
+		if o.library.noNames.Load() || d.resolver.PDB() != nil {
 			if list, ok := d.resolver.Named(m.watched); ok {
 				for _, s := range list {
 					d.watched = append(d.watched, o.symbolInfo(&s))

@@ -190,6 +190,9 @@ func (m *Module) Info() trace.ModuleInfo {
 
 // takeSymbols adds the result of looking for a symbol file.
 func takeSymbols(i *trace.ModuleInfo, u *symbolUse) {
+	if i.DebugInfo == trace.DebugInfoFound {
+		return // beside a PDB file
+	}
 	if u.file != nil {
 		i.DebugInfo, i.DebugFile = trace.DebugInfoFound, u.displayPath(u.file.Path())
 		return

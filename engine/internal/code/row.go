@@ -42,10 +42,17 @@ type Row struct {
 	Outermost string
 	// Switches is why there is no caller where the row leads to another stack that cannot be
 	// read; "": it stays on its stack.
-	Switches   string
+	Switches string
+	// Otherwise is the row where this one needs a register or memory that is not known; nil: there is none.
+	Otherwise *Row
+	// ToModule: it leads to a module, or Otherwise is right.
+	ToModule   bool
 	IsComplete bool // it mentions every register that the function changes
 	IsInjected bool // a signal handler made the interrupted function call this one
 	IsEntered  bool // the function is entered at its start by a return, not called
+	// IsSearched is set where the CFA is only where the search for the return address begins, for
+	// code that is about to execute. In a call the parameters of the called function lie below it.
+	IsSearched bool
 
 	Fast       cfi.CompiledRow // Rules and Defaults, where IsCompiled
 	IsCompiled bool
@@ -69,7 +76,7 @@ func (r *Row) IsSignalFrame() bool {
 // Compile fills in the compiled row, if there can be one. It is called once, before
 // the row is used.
 func (r *Row) Compile(m *Machine) {
-	if r.Rules == nil || m.Compiler == nil {
+	if r.Rules == nil || m.Compiler == nil || r.IsSearched {
 		return
 	}
 	if _, ok := r.Rules.Rule(uint64(m.Description.SignState)); ok && m.Description.SignState != 0 {

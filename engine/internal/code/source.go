@@ -20,16 +20,19 @@ var rowSources = []func(*Object) RowSource{
 	newForeignCode,    // of another machine, which has no rows
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
+	newWineEntries,    // functions at which Wine enters the code of Windows
 	newOverridingRows, // of the plugin, above call frame information
 	newUnwindCodes,    // .pdata, .xdata
 	newCheckedFrames,  // code that contradicts call frame information
 	newCallFrames,     // .eh_frame, .debug_frame
 	newBreakpadRows,   // STACK CFI of a symbol file
+	newCallFrameData,  // frame data of a PDB file, STACK WIN of a symbol file
 	newSFrames,        // .sframe
 	newGoDepths,       // .gopclntab
 	newOtherRows,      // of the plugin
 	newEntryPoints,    // code that nothing called
 	newCodeReader,     // rows that the plugin reads from the code
+	newExactFrameData, // the same, for code that is about to execute
 	newGoUnwindCodes,  // .pdata, .xdata of Go
 	newLeaves,         // functions that .pdata leaves out
 }
@@ -117,6 +120,9 @@ func (l *Lookup) complete(r *Row) *Row {
 	}
 	if r.Outermost == "" {
 		r.Outermost = l.outermost
+	}
+	if r.Otherwise != nil {
+		l.complete(r.Otherwise)
 	}
 	if r.IsInjected = l.isInjected; r.IsInjected && r.Rules != nil {
 		r.Rules = injectedRow(r.Rules, l.machine)

@@ -113,7 +113,17 @@ func (s unwindCodes) Row(_ context.Context, l *Lookup) (*Row, error) {
 	if row.IsCodeMissing && l.IsExact {
 		return nil, noRow("the function's code is not there to look for epilogues in")
 	}
-	return &Row{Rules: &row.Row, By: trace.ByPE}, nil
+	return &Row{Rules: &row.Row, By: trace.ByPE, Otherwise: s.withoutFrameRegister(l, &fn)}, nil
+}
+
+// withoutFrameRegister returns the row of a function whose frame register is not known, as where a frame further in is
+// a guess; nil where it has none.
+func (s unwindCodes) withoutFrameRegister(l *Lookup, fn *pe.Function) *Row {
+	var fixed pe.Row
+	if has, err := s.file.FixedBody(*fn, &fixed); l.IsExact || err != nil || !has {
+		return nil
+	}
+	return &Row{Rules: &fixed.Row, By: trace.ByScan}
 }
 
 // leaves are functions of a PE file that .pdata does not list: by the document they change

@@ -38,6 +38,8 @@ type File struct {
 	tableOnce sync.Once
 	table     functionTable
 	tableErr  error
+	// isTableCut: code that no function of table has may be of one that is missing.
+	isTableCut bool
 
 	mu       sync.Mutex
 	problems problems.List[string]

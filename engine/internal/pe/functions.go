@@ -80,6 +80,7 @@ func (f *File) readTable() (functionTable, error) {
 	}
 	b := f.source.upTo(rva, uint64(size))
 	if uint64(len(b)) < uint64(size) {
+		f.isTableCut = true
 		f.problem(f.errorf(rva, "table of functions of %#x bytes, %#x are there", size, len(b)))
 	}
 	t := functionTable(b[:len(b)/runtimeFunctionSize*runtimeFunctionSize])

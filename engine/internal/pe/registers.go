@@ -9,6 +9,7 @@ const (
 	dwarfRSP           = 7
 	dwarfReturnAddress = 16
 	dwarfXMM0          = 17
+	dwarfGSBase        = 59
 )
 
 // dwarfRegisters are the numbers by which DWARF knows the registers that instructions
@@ -48,7 +49,8 @@ func x64DefaultRules() []cfi.RegisterRule {
 		}
 		list = append(list, cfi.RegisterRule{Column: column, Rule: rule})
 	}
-	return list
+	// The environment block of the thread.
+	return append(list, cfi.RegisterRule{Column: dwarfGSBase, Rule: cfi.Rule{Kind: cfi.SameValue}})
 }
 
 // isPreserved reports whether functions preserve a register.

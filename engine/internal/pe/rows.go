@@ -93,6 +93,9 @@ func (f *File) leaf(pc uint64, row *Row) error {
 	if !ok {
 		return fmt.Errorf("%s: %#x: %w", f.name, pc, ErrNoRow)
 	}
+	if f.isTableCut {
+		return f.errorf(rva, "whether a function has it is not known, as the table of functions is cut: %w", ErrNoBytes)
+	}
 	start, end, ok := f.gap(t, rva)
 	if !ok {
 		return f.errorf(rva, "%w", ErrNoRow)

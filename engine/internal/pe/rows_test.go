@@ -236,7 +236,7 @@ func TestDefaultRules(t *testing.T) {
 			kept = append(kept, r.Column)
 		}
 	}
-	if want := []uint64{3, 4, 5, 6, 12, 13, 14, 15, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32}; !slices.Equal(kept, want) {
+	if want := []uint64{3, 4, 5, 6, 12, 13, 14, 15, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, dwarfGSBase}; !slices.Equal(kept, want) {
 		t.Errorf("%v, expected %v", kept, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ianlancetaylor/demangle"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/dname"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msvcname"
 )
 
 const (
@@ -19,10 +20,10 @@ const (
 )
 
 // StripVersion cuts the symbol version (@VERSION, or @@VERSION for the default one) that a
-// linker appends to names in .symtab.
+// linker appends to names in .symtab. Decorated names of Windows have none.
 func StripVersion(name string) string {
 	index := strings.IndexByte(name, '@')
-	if index <= 0 {
+	if index <= 0 || msvcname.IsDecorated(name) {
 		return name
 	}
 	version := strings.TrimPrefix(name[index+1:], "@")
@@ -41,7 +42,8 @@ func StripVersion(name string) string {
 
 // Demangle returns the readable form of a linkage name: Itanium C++ and Rust's legacy and
 // v0 manglings in the spelling of LLVM's tools (without the hashes of Rust's names), D in
-// the spelling of binutils. A symbol version is stripped first. A name that is not mangled,
+// the spelling of binutils, and decorated ones of Windows as llvm-symbolizer has them, without
+// results and conventions of calls. A symbol version is stripped first. A name that is not mangled,
 // such as one of C or Go, is returned unchanged, and so is a name that cannot be demangled,
 // is longer than 8 KiB, or would reach 64 KiB.
 //
@@ -90,10 +92,9 @@ func withoutKernel(name string) string {
 	return name
 }
 
-// IsMangled reports whether a name begins with a prefix that LLVM's demanglers accept on
-// ELF.
+// IsMangled reports whether a name begins with a prefix that LLVM's demanglers accept.
 func IsMangled(name string) bool {
-	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") || dname.IsMangled(name)
+	return msvcname.IsDecorated(name) || strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") || dname.IsMangled(name)
 }
 
 // llvmOperators writes operators before template arguments as LLVM does.
@@ -101,11 +102,11 @@ var llvmOperators = strings.NewReplacer("operator< <", "operator<<", "operator<<
 
 // demangleOnce demangles without a cache.
 func (s *nameStyle) demangleOnce(name string) string {
-	if dname.IsMangled(name) {
-		if readable, ok := s.d(name); ok {
-			return readable
-		}
-		return name
+	switch {
+	case msvcname.IsDecorated(name):
+		return readOr(name, func(name string) (string, bool) { return msvcname.Undecorate(name, msvcname.Stacks) })
+	case dname.IsMangled(name):
+		return readOr(name, s.d)
 	}
 	if strings.HasPrefix(name, "_R") {
 		return demangleRust(name, s.cpp)
@@ -129,6 +130,14 @@ func (s *nameStyle) demangleOnce(name string) string {
 		}
 	}
 	return readable
+}
+
+// readOr returns what a function reads in a name, or the name.
+func readOr(name string, read func(name string) (string, bool)) string {
+	if readable, ok := read(name); ok {
+		return readable
+	}
+	return name
 }
 
 // read demangles a name of C++ or legacy Rust with the library; ok is false where the

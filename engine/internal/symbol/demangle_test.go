@@ -33,6 +33,13 @@ func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
 		// Copies of device functions in kernels of CUDA.
 		{"$_Z6kernelv$_Z1fi", "f(int)"},
 		{"$__internal_0_$__cuda_sm20_div_u64", "$__internal_0_$__cuda_sm20_div_u64"},
+		// Of Windows.
+		{"?f@A@ns@@QEBAHPEAV?$B@H@2@@Z", "ns::A::f(class ns::B<int> *) const"},
+		{"?x@A@@2HA", "int A::x"},
+		{"?x@@3HA", "int x"},
+		{"?f@@YAXXZ.llvm.123", "f(void)"},
+		{"?x", "?x"},
+		{"?f@@YAX", "?f@@YAX"},
 		// Not mangled.
 		{"memcpy@GLIBC_2.2.5", "memcpy"},
 		{"memcpy@@GLIBC_2.14", "memcpy"},
@@ -65,6 +72,7 @@ func TestStripVersionCutsVersionsOnly(t *testing.T) {
 		{"@f", "@f"},
 		{"f@@@V", "f@@@V"},
 		{"pkg.f(a@b c)", "pkg.f(a@b c)"},
+		{"?x@@3HA", "?x@@3HA"},
 	}
 	for _, test := range tests {
 		if got := StripVersion(test.name); got != test.want {
@@ -185,7 +193,7 @@ func TestDemangleIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func FuzzDemangle(f *testing.F) {
-	for _, s := range []string{"_Z1fi", "_ZNSt6vectorIiSaIiEE9push_backEOi.isra.0@@V", "_RNvCs1234_7mycrate3foo", "___Z1fv_block_invoke", "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"} {
+	for _, s := range []string{"?f@A@ns@@QEBAHPEAV?$B@H@2@@Z", "_Z1fi", "_ZNSt6vectorIiSaIiEE9push_backEOi.isra.0@@V", "_RNvCs1234_7mycrate3foo", "___Z1fv_block_invoke", "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"} {
 		f.Add(s)
 	}
 	for _, s := range hostileNames() {

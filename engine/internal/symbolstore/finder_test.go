@@ -47,7 +47,7 @@ func TestFilesOfWindowsAreFoundInStores(t *testing.T) {
 	put(t, store, filepath.Join("prog.exe", "123456781000", "prog.exe"), exe) // which is of another build
 	f := object.Finder{Sysroot: t.TempDir(), Remote: asked{t}, Symbols: client(t, nil, store)}
 	for _, name := range []string{`C:\dir\prog.exe`, "prog.exe", "/dir/prog.exe"} {
-		found := f.FindCode(name, o.BuildID(), id.CodeID(), true)
+		found := f.FindCode(name, o.BuildID(), id.CodeID(), "", true)
 		if found.Object == nil || !found.Checked || found.Path != filepath.Join(store, place) {
 			t.Errorf("%s: %+v", name, found)
 			continue
@@ -55,11 +55,11 @@ func TestFilesOfWindowsAreFoundInStores(t *testing.T) {
 		_ = found.Object.Close()
 	}
 	for _, codeID := range []string{"123456781000", "", "../x"} {
-		if found := f.FindCode(`C:\dir\prog.exe`, o.BuildID(), codeID, true); found.Object != nil {
+		if found := f.FindCode(`C:\dir\prog.exe`, o.BuildID(), codeID, "", true); found.Object != nil {
 			t.Errorf("%q: %s is found", codeID, found.Path)
 		}
 	}
-	other := f.FindCode(`C:\dir\prog.exe`, o.BuildID(), "123456781000", true)
+	other := f.FindCode(`C:\dir\prog.exe`, o.BuildID(), "123456781000", "", true)
 	if !strings.Contains(other.Problem, "its time and size is") {
 		t.Errorf("%q does not say why the file of another build is not taken", other.Problem)
 	}

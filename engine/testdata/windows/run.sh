@@ -3,7 +3,9 @@
 #
 #   run.sh OUTPUT PROGRAM ARGUMENT...
 #
-# A prefix as wineboot makes it takes 700 MB and most of the time. The program needs eight
+# Where OUTPUT is - the program is left to print, and has the process ID of this script.
+#
+# A prefix as wineboot makes it takes 700 MB and most of the time. The programs need a few
 # libraries of it; with such a time stamp Wine leaves the prefix as it is.
 set -e
 system32=prefix/drive_c/windows/system32
@@ -12,10 +14,12 @@ if [ ! -d "$system32" ]; then
 	ln -s ../drive_c prefix/dosdevices/c:
 	ln -s / prefix/dosdevices/z:
 	echo disable > prefix/.update-timestamp
-	for name in ntdll kernel32 kernelbase msvcrt ucrtbase dbghelp version zlib1; do
+	for name in ntdll kernel32 kernelbase msvcrt ucrtbase dbghelp version zlib1 user32 gdi32 win32u advapi32 sechost imm32; do
 		cp /usr/lib/x86_64-linux-gnu/wine/x86_64-windows/$name.dll "$system32"
 	done
 fi
 output=$1
 shift
-WINEDEBUG=-all WINEPREFIX=$PWD/prefix HOME=$PWD timeout 120 /usr/lib/wine/wine64 "$@" > "$output" 2> "$output.errors"
+export WINEDEBUG=-all WINEPREFIX="$PWD/prefix" HOME="$PWD"
+[ "$output" != - ] || exec /usr/lib/wine/wine64 "$@"
+timeout 120 /usr/lib/wine/wine64 "$@" > "$output" 2> "$output.errors"

@@ -9,17 +9,15 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/engine/internal/symbol/postfix"
 )
 
-// Registers returns the DWARF number of a register by its name in STACK CFI records ("$rsp"
-// of x86-64, "x29" of AArch64); false when there is no such register. The name ".ra" is the
-// column of the return address.
-type Registers func(name string) (number uint64, ok bool)
+// Registers returns the DWARF number of a register by its name in STACK CFI records.
+type Registers = postfix.Registers
 
 // The document's names that are no registers of a machine.
 const (
-	cfaName    = ".cfa"
+	cfaName    = postfix.CFAName
 	returnName = ".ra"
 	undefined  = ".undef"
 	// noCaller is the rule for .ra in an outermost frame: an address at which walks end.
@@ -287,39 +285,37 @@ func setRule(rules []cfi.RegisterRule, r cfi.RegisterRule) []cfi.RegisterRule {
 	return slices.Insert(rules, i, r)
 }
 
-// cfaRule reads the rule for .cfa, which cannot name .cfa itself.
-func cfaRule(text fields, registers Registers) (cfi.CFARule, bool) {
-	e, ok := parsePostfix(text, registers)
-	if !ok || e.hasCFA {
-		return cfi.CFARule{}, false
+// expression reads an expression; false when it is none, or names an unknown register.
+func expression(text fields, registers Registers) (postfix.Expression, bool) {
+	e := postfix.New(registers)
+	for {
+		token := text.next()
+		if len(token) == 0 {
+			return e, true
+		}
+		if !e.Add(token) {
+			return e, false
+		}
 	}
-	if v := e.value(); v.base == theRegister {
-		return cfi.CFARule{Kind: cfi.CFARegister, Register: v.register, Offset: v.offset, Space: locexpr.DefaultSpace}, true
-	}
-	return cfi.CFARule{Kind: cfi.CFAExpression, Expr: e.code, Space: locexpr.DefaultSpace}, true
 }
 
-// registerRule reads the rule for a column. A rule that cannot be read is
-// Undefined.
+// cfaRule reads the rule for .cfa.
+func cfaRule(text fields, registers Registers) (cfi.CFARule, bool) {
+	e, ok := expression(text, registers)
+	if !ok {
+		return cfi.CFARule{}, false
+	}
+	return e.CFA()
+}
+
+// registerRule reads the rule for a column. A rule that cannot be read is Undefined.
 func registerRule(text fields, column uint64, registers Registers) (cfi.Rule, bool) {
 	if string(bytes.TrimSpace(text)) == undefined {
 		return cfi.Rule{Kind: cfi.Undefined}, true
 	}
-	e, ok := parsePostfix(text, registers)
+	e, ok := expression(text, registers)
 	if !ok {
 		return cfi.Rule{Kind: cfi.Undefined}, false
 	}
-	switch v := e.value(); {
-	case v.base == theCFA && v.loaded:
-		return cfi.Rule{Kind: cfi.Offset, Offset: v.offset}, true
-	case v.base == theCFA:
-		return cfi.Rule{Kind: cfi.ValOffset, Offset: v.offset}, true
-	case v.base == theRegister && v.offset == 0 && v.register == column:
-		return cfi.Rule{Kind: cfi.SameValue}, true
-	case v.base == theRegister && v.offset == 0:
-		return cfi.Rule{Kind: cfi.Register, Register: v.register}, true
-	case e.isLoaded:
-		return cfi.Rule{Kind: cfi.Expression, Expr: e.code[:len(e.code)-1]}, true
-	}
-	return cfi.Rule{Kind: cfi.ValExpression, Expr: e.code}, true
+	return e.Rule(column, &cfi.CFARule{})
 }

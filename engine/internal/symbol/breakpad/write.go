@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
 
 // Source has the data that Write writes. A nil function has none; an error that one returns
@@ -22,6 +23,8 @@ type Source struct {
 	// twice: names of files and of inlined functions come first in the file.
 	Functions func(yield func(*SourceFunction) bool) error
 	Publics   func(yield func(Symbol) bool) error
+	// FrameData calls yield with the frame data of 32-bit x86, by addresses of the file.
+	FrameData func(yield func(*symbol.FrameData) bool) error
 	// Frames calls yield with every range of code that has rows, such as an FDE.
 	Frames func(yield func(*SourceFrame) bool) error
 	// Register returns the name of a register in the module's STACK CFI records by its
@@ -57,7 +60,7 @@ type Written struct {
 }
 
 // Write writes a symbol file as dump_syms does: MODULE, INFO, FILE and INLINE_ORIGIN by
-// name, FUNC, PUBLIC, STACK CFI. Line feeds in names, which would begin another record,
+// name, FUNC, PUBLIC, STACK WIN, STACK CFI. Line feeds in names, which would begin another record,
 // become spaces.
 func Write(w io.Writer, s *Source) (Written, error) {
 	x := writer{w: bufio.NewWriterSize(w, 64<<10), s: s}
@@ -94,6 +97,11 @@ func (x *writer) all() error {
 	}
 	if x.s.Publics != nil {
 		if err := x.s.Publics(func(s Symbol) bool { x.public(s); return true }); err != nil {
+			return err
+		}
+	}
+	if x.s.FrameData != nil {
+		if err := x.s.FrameData(func(d *symbol.FrameData) bool { x.frameData(d); return true }); err != nil {
 			return err
 		}
 	}
@@ -230,4 +238,23 @@ func (x *writer) inlines(list []Inline, parent Range) {
 func (x *writer) public(s Symbol) {
 	x.done.Publics++
 	fmt.Fprintf(x.w, "PUBLIC %s%x %x %s\n", multiple(s.Multiple), s.Address, s.ParameterSize, text(s.Name))
+}
+
+// frameData writes a STACK WIN record. One of the newer kind without a program says nothing.
+func (x *writer) frameData(d *symbol.FrameData) {
+	kind, hasProgram, last := winFrameData, 1, text(d.Program)
+	switch {
+	case d.IsFPO:
+		kind, hasProgram, last = winFPO, 0, "0"
+		if d.AllocatesBasePointer {
+			last = "1"
+		}
+		x.done.FPO++
+	case d.Program == "":
+		return
+	default:
+		x.done.FrameData++
+	}
+	fmt.Fprintf(x.w, "STACK WIN %x %x %x %x %x %x %x %x %x %d %s\n", kind, d.Start, d.End-d.Start, d.Prologue, d.Epilogue,
+		d.Parameters, d.SavedRegisters, d.Locals, d.MaxStack, hasProgram, last)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/symbol/postfix"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
@@ -263,7 +264,7 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 			return "", false
 		}
 		offset++
-		if len(stack) > maxOperands || len(stack[len(stack)-1]) > maxCode {
+		if len(stack) > postfix.MaxOperands || len(stack[len(stack)-1]) > postfix.MaxCode {
 			return "", false
 		}
 	}

@@ -108,24 +108,32 @@ func isSameKind(a, b dw.Tag) bool {
 // Globals are the variables that a name refers to, global ones and static ones of
 // functions: by the name alone, or with the namespaces and classes around it.
 func (r *Reader) Globals(name string) ([]Entry, error) {
-	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.variables })
+	return r.definitionsNamed(name, false)
 }
 
 // TypesNamed are the definitions of types of a name, which may have the namespaces and
 // classes around it.
 func (r *Reader) TypesNamed(name string) ([]Entry, error) {
-	return r.definitionsNamed(name, func(d *definitions) map[uint64][]entryKey { return d.types })
+	return r.definitionsNamed(name, true)
 }
 
-// definitionsNamed are the definitions in an index that a name refers to, with or without
-// its scopes.
-func (r *Reader) definitionsNamed(name string, index func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
+// definitionsNamed are the definitions of types or of variables that a name refers to, with or
+// without its scopes.
+func (r *Reader) definitionsNamed(name string, isType bool) (list []Entry, err error) {
 	err = r.protect(func() error {
+		if r.made != nil {
+			list, err = r.madeNamed(name, isType)
+			return err
+		}
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {
 			return err
 		}
-		for _, e := range known.entries(index(&known), lastName(name)) {
+		index := known.variables
+		if isType {
+			index = known.types
+		}
+		for _, e := range known.entries(index, lastName(name)) {
 			if e.Name() == name || e.QualifiedName() == name {
 				list = append(list, e)
 			}

@@ -218,10 +218,10 @@ func (m *CodeMap) Covers(address uint64) (covers bool, end uint64) {
 	return false, ^uint64(0)
 }
 
-// Each calls yield with every function, unit by unit, until it returns false; the argument
+// EachFunction calls yield with every function, unit by unit, until it returns false; the argument
 // is reused. Functions that cannot be read become problems. The Reader must have no other
 // user meanwhile: the lines of a unit are dropped after it.
-func (m *CodeMap) Each(yield func(*symbol.FunctionCode) bool) error {
+func (m *CodeMap) EachFunction(yield func(*symbol.FunctionCode) bool) error {
 	return m.r.protect(func() error {
 		c := coder{r: m.r}
 		for first := 0; first < len(m.pieces); {

@@ -56,7 +56,7 @@ func TestFunctionsSayWhatFramesDoes(t *testing.T) {
 		said := map[uint64]bool{}
 		for range 2 {
 			clear(said)
-			err := m.Each(func(fn *symbol.FunctionCode) bool {
+			err := m.EachFunction(func(fn *symbol.FunctionCode) bool {
 				for _, code := range fn.Ranges {
 					for address := code.Start; address < code.End; address++ {
 						want, err := other.Frames(nil, address)
@@ -102,7 +102,7 @@ func TestListingCanEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(most int) (n int) {
-		if err := m.Each(func(*symbol.FunctionCode) bool { n++; return n < most }); err != nil {
+		if err := m.EachFunction(func(*symbol.FunctionCode) bool { n++; return n < most }); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -39,7 +39,7 @@ func askAll(r *Reader, addresses []uint64) {
 		})
 	}
 	if m, err := r.CodeMap(); err == nil {
-		_ = m.Each(func(*symbol.FunctionCode) bool { return true })
+		_ = m.EachFunction(func(*symbol.FunctionCode) bool { return true })
 		for _, a := range addresses {
 			m.Covers(a)
 			m.Lines(nil, symbol.CodeRange{Start: a, End: a + 16})

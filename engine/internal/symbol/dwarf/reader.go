@@ -39,6 +39,7 @@ type Reader struct {
 	main    *file
 	options Options
 	names   nameCache
+	made    *madeUnits // nil: the units are in main
 
 	early lazy[*unitMap]
 	quick lazy[*unitMap]

@@ -7,62 +7,16 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
-)
 
-// container makes a container with pages of 512 bytes: streams lie in it in the order of their
-// pages, each page of another stream than the one before as long as there are such.
-func container(streams ...[]byte) []byte {
-	const page = 512
-	var body []byte
-	next := uint32(3)
-	numbers := make([][]uint32, len(streams))
-	for more := true; more; {
-		more = false
-		for i, s := range streams {
-			at := len(numbers[i]) * page
-			if at >= len(s) {
-				continue
-			}
-			more = true
-			body = append(body, s[at:min(len(s), at+page)]...)
-			body = append(body, make([]byte, (page-len(body)%page)%page)...)
-			numbers[i] = append(numbers[i], next)
-			next++
-		}
-	}
-	directory := binary.LittleEndian.AppendUint32(nil, uint32(len(streams)))
-	for _, s := range streams {
-		directory = binary.LittleEndian.AppendUint32(directory, uint32(len(s)))
-	}
-	for _, list := range numbers {
-		for _, n := range list {
-			directory = binary.LittleEndian.AppendUint32(directory, n)
-		}
-	}
-	size := uint32(len(directory))
-	var pages []byte
-	for at := 0; at < len(directory); at += page {
-		pages = binary.LittleEndian.AppendUint32(pages, next)
-		next++
-	}
-	directory = append(directory, make([]byte, (page-len(directory)%page)%page)...)
-	out := []byte(magic)
-	for _, v := range []uint32{page, 1, next + 1, size, 0, next} {
-		out = binary.LittleEndian.AppendUint32(out, v)
-	}
-	out = append(out, make([]byte, 3*page-len(out))...)
-	out = append(out, body...)
-	out = append(out, directory...)
-	out = append(out, pages...)
-	return append(out, make([]byte, page-len(pages)%page)...)
-}
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf/msftest"
+)
 
 func TestStreamsAreReadAcrossPages(t *testing.T) {
 	a, b := make([]byte, 3000), bytes.Repeat([]byte("b"), 700)
 	for i := range a {
 		a[i] = byte(i / 7)
 	}
-	f, err := New("a.pdb", container(a, nil, b))
+	f, err := New("a.pdb", msftest.Container(a, nil, b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +38,7 @@ func TestStreamsAreReadAcrossPages(t *testing.T) {
 }
 
 func TestBadContainersAreErrors(t *testing.T) {
-	good := container(make([]byte, 3000))
+	good := msftest.Container(make([]byte, 3000))
 	put := func(offset int, v uint32) []byte {
 		b := bytes.Clone(good)
 		binary.LittleEndian.PutUint32(b[offset:], v)
@@ -110,7 +64,7 @@ func TestBadContainersAreErrors(t *testing.T) {
 }
 
 func FuzzStreams(f *testing.F) {
-	f.Add(container([]byte("a"), make([]byte, 1200)))
+	f.Add(msftest.Container([]byte("a"), make([]byte, 1200)))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		file, err := New("a.pdb", data)
 		if err != nil {

@@ -3,88 +3,188 @@
 // Package pdb reads PDB files: functions, lines, inlined calls and frame data of Windows programs.
 //
 // Addresses are virtual: the base that the caller gives plus the RVA in the image.
+//
+// A file is mapped, and little of it is read before it is needed: a query finds the module (the
+// object file, or what link-time optimization made of all) by the section contributions, indexes
+// the functions and line tables of that module once, and reads the records of the function at
+// the address.
+//
+// The format is described by LLVM ("The PDB File Format") and by the headers cvinfo.h and
+// langapi of Microsoft's sources of its PDB library.
 package pdb
 
 import (
-	"errors"
+	"sync"
+	"sync/atomic"
 
-	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
-	"github.com/unwindd/unwindd/engine/trace"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/problems"
 )
+
+// maxProblems bounds the problems that are kept.
+const maxProblems = 32
 
 // File is a PDB file. It may be used concurrently.
 type File struct {
 	container *msf.File
+	data      []byte
+	mapping   *object.Mapping // nil: the bytes are the caller's
 	base      uint64
+
+	identity Identity
+	named    map[string]int // streams by name
+	dbi      *dbi
+
+	names     func() *names
+	publics   func() *publics
+	frameData func() *frameTables
+	types     func() *idTypes
+	codeMap   func() *codeMap
+
+	moduleNumbers func() map[string]int
+
+	kept      atomic.Int64 // bytes of memory that the indexes take
+	openTypes atomic.Pointer[idTypes]
+
+	mu       sync.Mutex
+	problems problems.List[string]
+	inlinees nameCache
 }
-
-// Identity tells one build of a program from all others, as the CodeView record of its image does.
-type Identity struct {
-	GUID    [16]byte // as the file has it, the first three fields in little-endian order
-	Age     uint32   // of the DBI stream, which the image has
-	Machine uint16   // of the image: a constant of package pe; 0: unknown
-}
-
-// DebugID returns the name of the file on symbol servers, Breakpad's debug identifier.
-func (id *Identity) DebugID() string { return "" }
-
-// errMissing is the error of parts that are not read.
-var errMissing = errors.New("not read")
 
 // Open opens the file at a path, for an image whose base is the address base.
-func Open(_ string, _ uint64) (*File, error) { return nil, errMissing }
+func Open(path string, base uint64) (*File, error) {
+	m, err := object.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	var f *File
+	if err = object.Guard(func() error { f, err = New(path, m.Data(), base); return err }); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	f.mapping = m
+	return f, nil
+}
 
 // New is Open for bytes that are in memory, and stay as they are. Errors begin with the name.
-func New(_ string, _ []byte, _ uint64) (*File, error) { return nil, errMissing }
+func New(name string, data []byte, base uint64) (*File, error) {
+	c, err := msf.New(name, data)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{container: c, data: data, base: base}
+	if f.identity, f.named, err = readInfo(c); err != nil {
+		return nil, err
+	}
+	if f.dbi, err = f.readDBI(); err != nil {
+		return nil, err
+	}
+	f.identity.Age, f.identity.Machine = f.dbi.age, f.dbi.machine
+	f.names = sync.OnceValue(f.readNames)
+	f.publics = sync.OnceValue(f.readPublics)
+	f.frameData = sync.OnceValue(f.readFrameTables)
+	f.types = sync.OnceValue(f.readTypes)
+	f.moduleNumbers = sync.OnceValue(f.readModuleNumbers)
+	f.codeMap = sync.OnceValue(f.readCodeMap)
+	return f, nil
+}
 
 // Identify reads the identity of the file at a path, and nothing else.
-func Identify(_ string) (Identity, error) { return Identity{}, errMissing }
+func Identify(path string) (id Identity, err error) {
+	f, err := Open(path, 0)
+	if err != nil {
+		return id, err
+	}
+	id = f.identity
+	return id, f.Close()
+}
 
-// Close closes the file.
-func (f *File) Close() error { return nil }
+// Close unmaps the file, which must not be used afterwards.
+func (f *File) Close() error { return f.mapping.Close() }
 
 // Name returns the file's name, with which errors begin.
 func (f *File) Name() string { return f.container.Name() }
 
 // Identity returns the identity of the file.
-func (f *File) Identity() Identity { return Identity{} }
-
-// Frames implements symbol.Source.
-func (f *File) Frames(dst []trace.Symbol, _ uint64) ([]trace.Symbol, error) { return dst, nil }
-
-// Function returns the function that contains an address.
-func (f *File) Function(_ uint64) (symbol.Symbol, bool) { return symbol.Symbol{}, false }
-
-// Functions returns all functions by address, one name for each.
-func (f *File) Functions() []symbol.Symbol { return nil }
-
-// Start returns the address of the first function; false where there is none.
-func (f *File) Start() (uint64, bool) { return 0, false }
-
-// EachFunction calls yield with all functions that have code, by address, until it returns false.
-func (f *File) EachFunction(_ func(*symbol.FunctionCode) bool) error { return nil }
-
-// Covers reports whether a function has the code at an address, and up to where that holds.
-func (f *File) Covers(_ uint64) (covered bool, end uint64) { return false, 0 }
-
-// Lines appends the lines of code, by address.
-func (f *File) Lines(dst []symbol.CodeLine, _ symbol.CodeRange) []symbol.CodeLine { return dst }
-
-// EachLine calls yield with the rows of all line tables, by address, until it returns false.
-func (f *File) EachLine(_ func(*symbol.LineRow) bool) error { return nil }
-
-// Data calls yield with the variables that have symbols, in any order.
-func (f *File) Data(_ func(name string, address, size uint64)) error { return nil }
-
-// FrameData returns the frame data of 32-bit x86 at an address.
-func (f *File) FrameData(_ uint64) (symbol.FrameData, bool) { return symbol.FrameData{}, false }
+func (f *File) Identity() Identity { return f.identity }
 
 // Problems are the faults of the file so far; answers leave the faulty parts out.
-func (f *File) Problems() []string { return nil }
+func (f *File) Problems() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problems.Kept()
+}
 
-// MemorySize is about how many bytes the data read so far takes.
-func (f *File) MemorySize() uint64 { return 0 }
+// note adds an error to the Problems, once; nil is none.
+func (f *File) note(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := err.Error()
+	for _, p := range f.problems.Kept() {
+		if p == text {
+			return
+		}
+	}
+	if f.problems.HasRoom(maxProblems) {
+		f.problems.Keep(text)
+	}
+}
+
+// MemorySize is about how many bytes the data read so far takes, without the mapped file.
+func (f *File) MemorySize() uint64 {
+	size := uint64(f.kept.Load()) //nolint:gosec // not negative
+	if t := f.openTypes.Load(); t != nil {
+		for _, x := range []*codeview.Types{t.types, t.ids} {
+			if x != nil {
+				size += x.MemorySize()
+			}
+		}
+	}
+	return size
+}
 
 // ReleasePages releases the pages of the file that were read so far.
-func (f *File) ReleasePages() {}
+func (f *File) ReleasePages() { f.mapping.ReleasePages(0, uint64(len(f.data))) }
+
+// guard runs read, which reads bytes of the file. What the file lacks is noted.
+func (f *File) guard(read func()) {
+	if f.mapping == nil {
+		read()
+		return
+	}
+	f.note(object.Guard(func() error { read(); return nil }))
+}
+
+// idTypes are the streams of types and of identifiers. Either may be nil.
+type idTypes struct{ types, ids *codeview.Types }
+
+// Numbers of streams that every file has.
+const (
+	infoStream = 1
+	tpiStream  = 2
+	dbiStream  = 3
+	ipiStream  = 4
+	noStream   = 0xffff
+)
+
+func (f *File) readTypes() *idTypes {
+	t := &idTypes{}
+	var err error
+	if s := f.container.Stream(tpiStream); s != nil && s.Size() > 0 {
+		if t.types, err = codeview.NewTypes(s, nil); err != nil {
+			f.note(err)
+		}
+	}
+	if s := f.container.Stream(ipiStream); s != nil && s.Size() > 0 {
+		if t.ids, err = codeview.NewTypes(s, t.types); err != nil {
+			f.note(err)
+		}
+	}
+	f.openTypes.Store(t)
+	return t
+}

@@ -12,16 +12,16 @@ import (
 )
 
 // Function returns the bounds of the function that contains an ELF virtual address. The
-// last source that knows the address is believed, so the symbols come first (see
-// symtab.Table.Function); a source that lists no functions is not opened.
+// first list that has the address is believed: a PDB file, whose functions have ends where the
+// exports of its image have none, then the symbols (see symtab.Table.Function).
 func (r *Resolver) Function(address uint64) (symbol.Symbol, bool) {
-	return r.functionAfter(-1, address)
+	return functionIn(r.lists, address)
 }
 
-// functionAfter is Function by the sources after one of them.
-func (r *Resolver) functionAfter(after int, address uint64) (symbol.Symbol, bool) {
-	for i := len(r.sources) - 1; i > after; i-- {
-		if t := r.sources[i].functions(); t != nil {
+// functionIn is Function by some lists.
+func functionIn(lists []*source, address uint64) (symbol.Symbol, bool) {
+	for _, l := range lists {
+		if t := l.functions(); t != nil {
 			if s, ok := t.Function(address); ok {
 				return s, true
 			}
@@ -30,13 +30,13 @@ func (r *Resolver) functionAfter(after int, address uint64) (symbol.Symbol, bool
 	return symbol.Symbol{}, false
 }
 
-// Functions returns all functions by address, one name for each: the functions of the
-// symbols, and of every other list whose first function the symbols lack, such as the table
-// of the Go runtime.
+// Functions returns all functions by address, one name for each: the functions of a PDB file or
+// the symbols, and of every other list whose first function those before it lack, such as the
+// table of the Go runtime.
 func (r *Resolver) Functions() []symbol.Symbol {
 	var list []symbol.Symbol
-	for i := len(r.sources) - 1; i >= 0; i-- {
-		t := r.sources[i].functions()
+	for i, l := range r.lists {
+		t := l.functions()
 		if t == nil {
 			continue
 		}
@@ -44,7 +44,7 @@ func (r *Resolver) Functions() []symbol.Symbol {
 		if !ok {
 			continue
 		}
-		if s, ok := r.functionAfter(i, start); ok && s.Start == start {
+		if s, ok := functionIn(r.lists[:i], start); ok && s.Start == start {
 			continue
 		}
 		list = append(list, t.Functions()...)

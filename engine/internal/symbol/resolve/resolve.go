@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resolve names the code of an object from a list of sources of names, in this
-// order: DWARF, the table of the Go runtime, symbol tables.
+// order: DWARF, a PDB file, the table of the Go runtime, symbol tables.
 package resolve
 
 import (
@@ -13,6 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/gopclntab"
+	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
+	"github.com/unwindd/unwindd/engine/internal/symbol/pdbtypes"
 	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -28,17 +30,20 @@ type Resolver struct {
 	options  dwarf.Options
 
 	sources []*source // in the order of preference
+	lists   []*source // of functions, likewise
 
 	symbols func() *symtab.Table
 	dwarf   func() *dwarf.Reader    // returns nil where there is none
+	pdb     func() *pdb.File        // returns nil where there is none
 	golang  func() *gopclntab.Table // returns nil where there is none
+	made    func() *dwarf.Reader    // of the PDB file; returns nil where there is none
 
-	damaged atomic.Bool // there is DWARF that cannot be read
+	damaged atomic.Bool // there is debug information that cannot be read
 
 	table atomic.Pointer[symtab.Table] // once it is read
 
 	mu       sync.Mutex
-	reader   *dwarf.Reader // once it is open
+	opened   []debugReader // once they are open
 	problems []string
 }
 
@@ -51,12 +56,14 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
 	r.dwarf = sync.OnceValue(r.openDWARF)
+	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
-	r.sources = []*source{
-		describing(r.dwarf), // of the debug file, else of the object
-		listing(r.golang),   // .gopclntab
-		listing(r.symbols),  // .symtab, .dynsym and MiniDebugInfo of both
-	}
+	r.made = sync.OnceValue(r.openMade)
+	dwarf := describing(r.dwarf)  // of the debug file, else of the object
+	pdb := listing(r.pdb)         // likewise
+	golang := listing(r.golang)   // .gopclntab
+	symbols := listing(r.symbols) // .symtab, .dynsym and MiniDebugInfo of both
+	r.sources, r.lists = []*source{dwarf, pdb, golang, symbols}, []*source{pdb, symbols, golang}
 	return r
 }
 
@@ -73,13 +80,32 @@ func (r *Resolver) MemorySize() (size uint64) {
 	if t := r.table.Load(); t != nil {
 		size = t.MemorySize()
 	}
-	r.mu.Lock()
-	d := r.reader
-	r.mu.Unlock()
-	if d != nil {
+	for _, d := range r.readers() {
 		size += d.MemorySize()
 	}
 	return size
+}
+
+// debugReader is a reader of debug information, DWARF or PDB.
+type debugReader interface {
+	MemorySize() uint64
+	Problems() []string
+	ReleasePages()
+	Close() error
+}
+
+// readers returns the readers that are open.
+func (r *Resolver) readers() []debugReader {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.opened
+}
+
+// keep adds a reader to those that are open.
+func (r *Resolver) keep(d debugReader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened = append(r.opened, d)
 }
 
 // openDWARF opens the debug file's DWARF, else the object's own.
@@ -90,9 +116,7 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 		}
 		d, err := dwarf.NewWith(o, r.options)
 		if err == nil {
-			r.mu.Lock()
-			r.reader = d
-			r.mu.Unlock()
+			r.keep(d)
 			return d
 		}
 		if !errors.Is(err, dwarf.ErrNoDebugInfo) {
@@ -103,19 +127,57 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 	return nil
 }
 
+// openPDB opens the PDB file that is the debug file, or the object itself.
+func (r *Resolver) openPDB() *pdb.File {
+	o := r.pdbObject()
+	if o == nil {
+		return nil
+	}
+	base, _ := r.o.ImageBase()
+	f, err := pdb.New(o.Name(), o.Data(), base)
+	if err != nil {
+		r.damaged.Store(true)
+		r.Note(err)
+		return nil
+	}
+	r.keep(f)
+	return f
+}
+
+// pdbObject returns the object that is a PDB file; nil where none is.
+func (r *Resolver) pdbObject() *object.Object {
+	for _, o := range []*object.Object{r.debug, r.o} {
+		if o != nil && o.IsPDB() {
+			return o
+		}
+	}
+	return nil
+}
+
+// openMade makes a reader of the variables and types of the PDB file.
+func (r *Resolver) openMade() *dwarf.Reader {
+	f := r.pdb()
+	if f == nil {
+		return nil
+	}
+	d := pdbtypes.New(f, r.Note)
+	if d != nil {
+		r.keep(d)
+	}
+	return d
+}
+
 // Damaged reports whether unreadable debug information was met so far. Problems tell why.
 func (r *Resolver) Damaged() bool { return r.damaged.Load() }
 
 // Close closes the files that the debug information led to, but not the object and its
 // debug file.
 func (r *Resolver) Close() error {
-	r.mu.Lock()
-	d := r.reader
-	r.mu.Unlock()
-	if d == nil {
-		return nil
+	var failed []error
+	for _, d := range r.readers() {
+		failed = append(failed, d.Close())
 	}
-	return d.Close()
+	return errors.Join(failed...)
 }
 
 func (r *Resolver) openGo() *gopclntab.Table {
@@ -154,10 +216,7 @@ func (r *Resolver) problem(text string) {
 // Problems are the faults of the debug information or the symbols so far, sentences that
 // name the file; answers leave the faulty parts out.
 func (r *Resolver) Problems() []string {
-	r.mu.Lock()
-	d := r.reader
-	r.mu.Unlock()
-	if d != nil {
+	for _, d := range r.readers() {
 		for _, p := range d.Problems() {
 			r.problem(p)
 		}
@@ -269,13 +328,25 @@ func (r *Resolver) MayBeEqual(address uint64) bool {
 // ReleasePages releases the pages of the mapped files that were read so far. They are read again
 // when needed.
 func (r *Resolver) ReleasePages() {
-	r.mu.Lock()
-	d := r.reader
-	r.mu.Unlock()
-	if d != nil {
+	for _, d := range r.readers() {
 		d.ReleasePages()
+	}
+	if o := r.pdbObject(); o != nil {
+		o.ReleasePages(o.Data())
 	}
 }
 
 // DWARF returns the reader of the object's debugging information; nil where it has none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
+
+// PDB returns the PDB file of the object; nil where there is none.
+func (r *Resolver) PDB() *pdb.File { return r.pdb() }
+
+// Variables returns the reader of the object's variables and types: DWARF, else what is made of its
+// PDB file when it is needed; nil where there is neither.
+func (r *Resolver) Variables() *dwarf.Reader {
+	if d := r.dwarf(); d != nil {
+		return d
+	}
+	return r.made()
+}

@@ -13,14 +13,10 @@ type source struct {
 	// isCompleted is set where symbols may complete the physical function that the source
 	// names.
 	isCompleted bool
-	// listsFunctions is set where the source knows the bounds of functions. Others are not
-	// opened for them.
-	listsFunctions bool
-
-	once   sync.Once
-	open   func()        // sets opened and table
-	opened symbol.Source // nil: the object has none
-	table  table         // the same, where it lists functions
+	once        sync.Once
+	open        func()        // sets opened and table
+	opened      symbol.Source // nil: the object has none
+	table       table         // the same, where it lists functions
 }
 
 // names is the source itself; nil where the object has none.
@@ -29,12 +25,8 @@ func (s *source) names() symbol.Source {
 	return s.opened
 }
 
-// functions is the source as a list of functions; nil where it is none, or the object has
-// none.
+// functions is the source as a list of functions; nil where the object has none.
 func (s *source) functions() table {
-	if !s.listsFunctions {
-		return nil
-	}
 	s.once.Do(s.open)
 	return s.table
 }
@@ -72,7 +64,7 @@ func listing[T interface {
 	comparable
 	table
 }](open func() T) *source {
-	s := &source{listsFunctions: true}
+	s := &source{}
 	s.open = func() {
 		var none T
 		if opened := open(); opened != none {

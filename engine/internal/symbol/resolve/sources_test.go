@@ -39,7 +39,7 @@ func (m *made) Start() (uint64, bool) { return m.is.Start, true }
 type described struct{ *made }
 
 // A Resolver of three sources: the first one that knows an address names it, and
-// none after that is asked; bounds are those of the last one.
+// none after that is asked; the bounds of functions have an order of their own.
 func TestSourcesAreAskedInOrder(t *testing.T) {
 	first := &made{is: symbol.Symbol{Name: "described", Start: 0x10, End: 0x20}, err: errors.New("the first is damaged")}
 	second := &made{is: symbol.Symbol{Name: "second", Start: 0x18, End: 0x30}}
@@ -52,6 +52,7 @@ func TestSourcesAreAskedInOrder(t *testing.T) {
 		listing(func() *made { return nil }), // the object has none
 		listing(func() *made { return last }),
 	}
+	r.lists = []*source{r.sources[3], r.sources[2], r.sources[1]}
 	if s, ok := r.Function(0x19); !ok || s.Name != "second" || opened != 0 {
 		t.Errorf("the function at 0x19 is %+v, %v; expected that of the second source; the first was opened %d times", s, ok, opened)
 	}
@@ -75,7 +76,7 @@ func TestSourcesAreAskedInOrder(t *testing.T) {
 	if diff := cmp.Diff([]symbol.Symbol{second.is, last.is}, r.Functions()); diff != "" {
 		t.Errorf("functions: %s", diff)
 	}
-	// A list whose first function is in a later one adds nothing.
+	// A list whose first function is in one before it adds nothing.
 	last.is.Start, last.is.End = 0x18, 0x20
 	if diff := cmp.Diff([]symbol.Symbol{last.is}, r.Functions()); diff != "" {
 		t.Errorf("functions that the symbols have: %s", diff)

@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/target/wine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -45,6 +46,8 @@ type modules struct {
 	isFull   bool                        // no more modules are added
 	fits     int                         // how many biases may still be compared
 	parts    map[string]string           // the files of modules that are parts of a file
+	isWine   bool                        // PE files may be loaded
+	loaded   map[uint64]wine.Module      // of Wine's loader, by address; nil: it was not read
 }
 
 // maxFound bounds the files that are looked for.
@@ -64,7 +67,11 @@ func (c *Core) findModules() {
 	m.exe = c.findExecutable()
 	m.readLinks()
 	m.addVDSO()
+	m.isWine = m.Core.isWine()
 	m.addFromFiles()
+	if m.isWine {
+		m.addUnmappedPE()
+	}
 	if !m.exe.isKnown && m.exeOwner != nil {
 		// The file of the executable has the program headers that the core lacks.
 		m.exe = executable{isKnown: true, bias: m.exeOwner.bias, programs: m.exeOwner.programs}
@@ -349,6 +356,9 @@ func (m *modules) addFromFiles() {
 // let adjacent segments share a page of the file, so an offset may fit several
 // segments; a segment that is not executable is never taken for code.
 func (m *modules) addGroup(group []fileRange) {
+	if m.isWine && m.addPEGroup(group) {
+		return
+	}
 	name := group[0].path
 	isExe := m.isExecutable(group)
 	claimed := make([]bool, len(group))

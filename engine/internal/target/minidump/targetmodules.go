@@ -102,9 +102,9 @@ func (t *Target) findLibraries() {
 func (t *Target) find(recorded *Module, m *target.Module, isExe bool) object.Found {
 	switch t.os() {
 	case Windows:
-		return t.finder.FindCode(recorded.Name, m.BuildID, m.Symbols.CodeID, isExe)
+		return t.finder.FindCode(recorded.Name, m.BuildID, m.Symbols.CodeID, recorded.Identity.File, isExe)
 	case MacOS, IOS:
-		return t.finder.FindCode(recorded.Name, m.BuildID, "", isExe)
+		return t.finder.FindCode(recorded.Name, m.BuildID, "", "", isExe)
 	}
 	found := t.finder.Find(recorded.Name, m.BuildID, isExe)
 	if found.Object == nil {

@@ -296,6 +296,9 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
+	if !c.isSample {
+		c.copyWindows(t)
+	}
 	if !c.isSample || c.hasWaits {
 		c.copyLocks(t)
 	}
