@@ -273,7 +273,7 @@ func (m *modules) addUnmappedPE() {
 func (m *modules) loaderEntry(base uint64) wine.Module {
 	if m.loaded == nil {
 		m.loaded = map[uint64]wine.Module{}
-		m.finder.Drives = cmp.Or(m.finder.Drives, m.drives())
+		m.finder.Drives = cmp.Or(m.drives(), m.finder.Drives)
 		for _, entry := range m.loaderList() {
 			m.loaded[entry.Base] = entry
 		}
