@@ -42,7 +42,7 @@ func Drives(environment []string) string {
 	return path.Join(prefix, "dosdevices")
 }
 
-// Granularity is what the addresses of images are multiples of.
+// Granularity is a number of bytes: the addresses of images are multiples of it.
 const Granularity = 64 << 10
 
 // A Reader reads memory of the process, and returns how many bytes are there.
