@@ -69,6 +69,7 @@ var floors = []string{
 	"internal/fixture/power", // architectures that tests use, and the part that they share
 	"internal/fixture/s390x",
 	"internal/fixture",
+	"plugins/x86code",                 // what code does, for the plugins of x86
 	"plugins/visa/stream",             // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",              // what code does, for the plugin
 	"plugins/amdgpu/rocm",             // what cores hold, for the plugin
@@ -106,6 +107,7 @@ var floors = []string{
 	"engine/internal/symbol/codeview", // types of PDB files
 	"engine/object",
 	"engine/internal/ranges",     // makes ranges disjoint
+	"engine/internal/cabinet",    // what files of stores come packed in
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"engine/internal/symbol/msf/msftest",
@@ -178,7 +180,7 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
 	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
 	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",

@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
@@ -111,8 +110,7 @@ func (o *Object) peSymbol(symbol *pe.Symbol) (s Symbol, ok bool) {
 		return s, false // for old debuggers
 	}
 	if o.pe.Machine() == pe.MachineX86 && s.Type != elf.STT_FILE {
-		// The convention of 32-bit x86 puts one before each name of C.
-		s.Name = strings.TrimPrefix(s.Name, "_")
+		s.Name = pe.WithoutConvention(s.Name)
 	}
 	return s, true
 }

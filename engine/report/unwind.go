@@ -112,7 +112,13 @@ func (c *CallFrames) unwindJSON(l *jsonList) error {
 			l.problems.add(err)
 			continue
 		}
-		text, err := marshal(c.unwind(e))
+		entry := any(nil)
+		if e.ARM64 != nil {
+			entry = c.unwindARM64(e)
+		} else {
+			entry = c.unwind(e)
+		}
+		text, err := marshal(entry)
 		if err != nil {
 			return err
 		}
@@ -136,37 +142,46 @@ func (c *CallFrames) unwindText(b *Printer, p paint, blank layout) error {
 			c.Problem(err)
 			continue
 		}
-		out := c.unwind(e)
 		b.printf(blank)
 		blank = "\n"
-		b.printf("%s+%08x  %s  %s to %s  version %d  prologue of %d bytes\n", out.Section, out.Offset, p.function("UNWIND_INFO"), out.Start, out.End, out.Version, out.PrologSize)
-		var fields []string
-		if len(out.Flags) > 0 {
-			fields = append(fields, out.Flags...)
-		}
-		if out.FrameRegister != "" {
-			fields = append(fields, fmt.Sprintf("frame register %s+%d", out.FrameRegister, out.FrameOffset))
-		}
-		if out.Handler != "" {
-			fields = append(fields, "handler "+out.Handler)
-		}
-		if out.Chained != nil {
-			fields = append(fields, fmt.Sprintf("chained to %s to %s", out.Chained.Start, out.Chained.End))
-		}
-		for _, epilog := range out.Epilogs {
-			fields = append(fields, fmt.Sprintf("epilogue %s to %s", epilog.Start, epilog.End))
-		}
-		if len(fields) > 0 {
-			b.printf("          %s\n", strings.Join(fields, ", "))
-		}
-		for _, instruction := range out.Instructions {
-			b.printf("          %s  %-20s %s\n", instruction.Location, instruction.Op, strings.Join(instruction.Operands, ", "))
+		if e.ARM64 != nil {
+			c.textARM64(b, p, e)
+		} else {
+			c.textX64(b, p, e)
 		}
 		if err := b.check(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// textX64 writes an entry for x86-64.
+func (c *CallFrames) textX64(b *Printer, p paint, e *listing.UnwindEntry) {
+	out := c.unwind(e)
+	b.printf("%s+%08x  %s  %s to %s  version %d  prologue of %d bytes\n", out.Section, out.Offset, p.function("UNWIND_INFO"), out.Start, out.End, out.Version, out.PrologSize)
+	var fields []string
+	if len(out.Flags) > 0 {
+		fields = append(fields, out.Flags...)
+	}
+	if out.FrameRegister != "" {
+		fields = append(fields, fmt.Sprintf("frame register %s+%d", out.FrameRegister, out.FrameOffset))
+	}
+	if out.Handler != "" {
+		fields = append(fields, "handler "+out.Handler)
+	}
+	if out.Chained != nil {
+		fields = append(fields, fmt.Sprintf("chained to %s to %s", out.Chained.Start, out.Chained.End))
+	}
+	for _, epilog := range out.Epilogs {
+		fields = append(fields, fmt.Sprintf("epilogue %s to %s", epilog.Start, epilog.End))
+	}
+	if len(fields) > 0 {
+		b.printf("          %s\n", strings.Join(fields, ", "))
+	}
+	for _, instruction := range out.Instructions {
+		b.printf("          %s  %-20s %s\n", instruction.Location, instruction.Op, strings.Join(instruction.Operands, ", "))
+	}
 }
 
 // unwindFunctions calls one for every entry of .pdata.
@@ -181,10 +196,8 @@ func (c *CallFrames) unwindFunctions(one func(*function) error, problem func(err
 		}
 		f := function{
 			section: e.Section, offset: e.Offset, start: e.Start, end: e.End,
-			rows: func(yield func(*cfi.Row) bool) error { return e.Rows(func(r *pe.Row) bool { return yield(&r.Row) }) },
-		}
-		for _, code := range e.Info.Codes {
-			f.isSignalFrame = f.isSignalFrame || code.Operation == pe.PushMachFrame
+			rows:          func(yield func(*cfi.Row) bool) error { return e.Rows(func(r *pe.Row) bool { return yield(&r.Row) }) },
+			isSignalFrame: e.IsSignalFrame(),
 		}
 		if err := one(&f); err != nil {
 			return err

@@ -144,7 +144,7 @@ func rawNames(frames []trace.Symbol) []trace.Symbol {
 // Locals returns the variables and parameters of the function, or of the inlined
 // call, at an address; see dwarf.Reader.Locals. There are none without DWARF.
 func (f *File) Locals(address uint64) []symbol.Local {
-	d := f.resolver.DWARF()
+	d := f.resolver.Variables()
 	if d == nil {
 		return nil
 	}

@@ -21,6 +21,9 @@ type Sample struct {
 	// Code is the code of the sample's process, for samples of one Walker whose processes
 	// differ; nil: the Walker's process's.
 	Code SampleCode
+	// OtherArchs are the architectures of further samples of one Process: of the 32-bit
+	// processes of a 64-bit kernel.
+	OtherArchs []string
 
 	threads []*trace.Thread
 }
@@ -44,10 +47,13 @@ func (s *Sample) Info() trace.Target { return trace.Target{Kind: SampleKind} }
 // Modules returns Loaded.
 func (s *Sample) Modules() []*target.Module { return s.Loaded }
 
-// Threads returns the one thread.
+// Threads returns the one thread, and one without registers for each of OtherArchs.
 func (s *Sample) Threads() []*trace.Thread {
 	if s.threads == nil {
 		s.threads = []*trace.Thread{{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}}
+		for _, arch := range s.OtherArchs {
+			s.threads = append(s.threads, &trace.Thread{Arch: arch})
+		}
 	}
 	return s.threads
 }

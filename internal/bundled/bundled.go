@@ -16,12 +16,14 @@ import (
 	"github.com/unwindd/unwindd/plugins/ruby"
 	"github.com/unwindd/unwindd/plugins/v8"
 	"github.com/unwindd/unwindd/plugins/visa"
+	"github.com/unwindd/unwindd/plugins/x86"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
 
 // Architectures are the bundled architectures, in the order of `unwindd plugin list`.
 var Architectures = []confine.Bundled{
 	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
+	{Name: "i386", New: x86.New, Description: x86.Description},
 	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
 	{Name: "visa", New: visa.New, Description: visa.Description, Recognises: visa.Recognises, Nested: visa.Nested},

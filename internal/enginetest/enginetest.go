@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/nvidia"
 	"github.com/unwindd/unwindd/plugins/visa"
+	"github.com/unwindd/unwindd/plugins/x86"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -36,7 +37,7 @@ type Ask struct {
 // ends.
 func Engine(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
-	o.Plugins.InProcess = append(o.Plugins.InProcess, []sdk.Architecture{x86_64.New(), aarch64.New(), amdgpu.New(), visa.New(), nvidia.New()}...)
+	o.Plugins.InProcess = append(o.Plugins.InProcess, []sdk.Architecture{x86_64.New(), x86.New(), aarch64.New(), amdgpu.New(), visa.New(), nvidia.New()}...)
 	for _, r := range bundled.Runtimes {
 		o.Plugins.InProcessRuntimes = append(o.Plugins.InProcessRuntimes, r.New())
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -36,8 +37,8 @@ func BenchmarkEffects(b *testing.B) {
 	for b.Loop() {
 		n = 0
 		for at := 0; at < len(code); n++ {
-			e, _ := readEffect(code[at:min(len(code), at+maxInstruction)])
-			at += max(1, int(e.length))
+			e, _ := mode.ReadEffect(code[at:min(len(code), at+x86code.MaxInstruction)])
+			at += max(1, int(e.Length))
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/instruction")
@@ -51,7 +52,7 @@ func BenchmarkFrameRules(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for at := around; at+around < len(code); at += every {
-			frameRules(&sdk.CodeRange{Start: text.Addr + uint64(at-around), Code: code[at-around : at+around], PC: text.Addr + uint64(at), Exact: true})
+			mode.Rules(&sdk.CodeRange{Start: text.Addr + uint64(at-around), Code: code[at-around : at+around], PC: text.Addr + uint64(at), Exact: true})
 		}
 	}
 }
@@ -76,8 +77,8 @@ func BenchmarkFunctions(b *testing.B) {
 				continue
 			}
 			body := code[s.Value-text.Addr:][:s.Size]
-			frameRules(&sdk.CodeRange{Name: s.Name, Start: s.Value, Code: body, PC: s.Value + s.Size/2, Bounded: true, Exact: true})
+			mode.Rules(&sdk.CodeRange{Name: s.Name, Start: s.Value, Code: body, PC: s.Value + s.Size/2, Bounded: true, Exact: true})
 		}
-		frameRules(&sdk.CodeRange{Start: 0x1000, Code: []byte("\x90\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05\x90"), PC: 0x1001, Exact: true})
+		mode.Rules(&sdk.CodeRange{Start: 0x1000, Code: []byte("\x90\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05\x90"), PC: 0x1001, Exact: true})
 	}
 }

@@ -4,13 +4,9 @@ package x86_64
 
 import (
 	"context"
-	"debug/elf"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -89,65 +85,6 @@ func TestClassifyReturnNeedsOffsetsThatFit(t *testing.T) {
 		if _, err := New().ClassifyReturn(context.Background(), req); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-	}
-}
-
-// Every call that objdump finds in a program is found, with its target; and no
-// instruction that is no call is taken for the end of one where objdump says
-// that the bytes before are something else of the same length.
-func TestClassifyReturnFindsEveryCallOfAProgram(t *testing.T) {
-	oracle.Tools(t, "objdump")
-	path := compile(t, "-O2")
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	section := file.Section(".text")
-	text, err := section.Data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("objdump", "-d", "-w", "-j", ".text", "--no-show-raw-insn", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var calls int
-	var previous string
-	for line := range strings.SplitSeq(string(out), "\n") {
-		head, instruction, ok := strings.Cut(line, ":\t")
-		if !ok {
-			continue
-		}
-		pc, err := strconv.ParseUint(strings.TrimSpace(head), 16, 64)
-		if err != nil {
-			continue
-		}
-		last := previous
-		previous = instruction
-		if !strings.Contains(last, "call") {
-			continue
-		}
-		calls++
-		at := pc - section.Addr
-		class, target := classify(t, pc, text[max(0, int(at)-16):at])
-		fields := strings.Fields(last[strings.Index(last, "call"):])
-		if strings.HasPrefix(fields[1], "*") {
-			if class != sdk.AfterIndirectCall {
-				t.Errorf("%#x after %q: class %d", pc, last, class)
-			}
-			continue
-		}
-		want, err := strconv.ParseUint(fields[1], 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if class != sdk.AfterDirectCall || target != want {
-			t.Errorf("%#x after %q: class %d, target %#x", pc, last, class, target)
-		}
-	}
-	if calls < 10 {
-		t.Errorf("%d calls, expected a program with more", calls)
 	}
 }
 

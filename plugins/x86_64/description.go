@@ -5,13 +5,11 @@ package x86_64
 import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-const (
-	machine        = 62 // EM_X86_64
-	maxInstruction = 15
-)
+const machine = 62 // EM_X86_64
 
 // Description returns the constant facts of x86-64. The caller may change it.
 func Description() *sdk.Description {
@@ -32,7 +30,7 @@ func Description() *sdk.Description {
 		FramePointer:   framePointerRow(),
 		Entry:          entryRow(),
 		CallDistance:   1,
-		MaxInstruction: maxInstruction,
+		MaxInstruction: x86code.MaxInstruction,
 		StackAlign:     8,
 		CanonicalBits:  48,
 		FloatFormats:   floatFormats(),

@@ -3,10 +3,10 @@
 package x86_64
 
 import (
-	"path/filepath"
 	"reflect"
 	"testing"
 
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -61,31 +61,8 @@ func FuzzFrameRules(f *testing.F) {
 	})
 }
 
-// The disassembler and the length tables agree on real code but for the
-// instructions that the tables exist for.
-func TestLengthsAgreeWithTheDisassembler(t *testing.T) {
-	for _, options := range compileOptions {
-		path := compile(t, options...)
-		functions, code := functionsOf(t, path)
-		for i := range functions {
-			for at := 0; at < len(code[i]); {
-				e, ok := layout(code[i][at:])
-				if !ok {
-					t.Fatalf("%s %v: no instruction at %#x", filepath.Base(path), options, functions[i].start+uint64(at))
-				}
-				bytes := code[i][at : at+e.length]
-				inst, err := decodeInst(bytes)
-				if _, known := named[string(bytes)]; !known && (err != nil || inst.Len != e.length) {
-					t.Errorf("%v: %x is %d bytes long, the disassembler says %d, %v", options, bytes, e.length, inst.Len, err)
-				}
-				at += e.length
-			}
-		}
-	}
-}
-
 func TestFrameRulesOfTooMuchCode(t *testing.T) {
-	code := make([]byte, maxCode+1) // add %al,(%rax)
+	code := make([]byte, x86code.MaxCode+1) // add %al,(%rax)
 	got := ask(t, sdk.CodeRange{PC: testBase, Start: testBase, Code: code, Bounded: true, Exact: true})
 	if len(got.Rows) > 0 || got.Reason == "" {
 		t.Errorf("rows %v, reason %q", got.Rows, got.Reason)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -40,7 +41,7 @@ func interpreterRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 	// A bytecode that calls a method pushes an address to return to, which follows
 	// no call.
 	resume := offset + 1
-	isCall := callBefore(r.Code[:resume]) >= sdk.AfterDirectCall
+	isCall := mode.CallBefore(r.Code[:resume]) >= sdk.AfterDirectCall
 	if !mayLeadTo(r.Code, resume, maxRestore, isBytecodeRestore) && !(isCall && mayLeadTo(r.Code, resume, maxNative, isInterpreterExit)) {
 		return row, false
 	}
@@ -65,11 +66,11 @@ func interpreterRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 // method: the frame's record of it, if that is at or above the CFA and near it; else the
 // CFA.
 var callerSP = sync.OnceValue(func() []byte {
-	said, cfa := wordText(rbp, senderSP), registerText(rbp, 16)
+	said, cfa := x86code.WordText(rbp, senderSP), x86code.RegisterText(rbp, 16)
 	above := fmt.Sprintf("%s; %s; minus", said, cfa)
 	// The stack has its distance above the CFA, and whether that is plausible.
 	isNear := fmt.Sprintf("dup; constu %d; lt; over; lit0; ge; and", maxArguments)
-	return expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
+	return x86code.Expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
 })
 
 // mayLeadTo reports whether code at an offset leads, within a number of instructions, to
@@ -83,17 +84,17 @@ func mayLeadTo(code []byte, offset, most int, found func([]byte) bool) bool {
 			continue
 		}
 		seen[at] = true
-		e, ok := readEffect(code[at:])
+		e, ok := mode.ReadEffect(code[at:])
 		switch {
-		case !ok || e.kind == effectReturn || e.kind == effectStop:
+		case !ok || e.Kind == x86code.Return || e.Kind == x86code.Stop:
 			continue
 		case found(code[at:]):
 			return true
-		case e.direct && e.kind != effectCall:
-			waiting = append(waiting, at+int(e.target))
+		case e.IsDirect && e.Kind != x86code.Call:
+			waiting = append(waiting, at+int(e.Target))
 		}
-		if e.kind != effectJump {
-			waiting = append(waiting, at+int(e.length))
+		if e.Kind != x86code.Jump {
+			waiting = append(waiting, at+int(e.Length))
 		}
 	}
 	return false
@@ -103,42 +104,42 @@ func mayLeadTo(code []byte, offset, most int, found func([]byte) bool) bool {
 // the local variables into r14, from two words of the frame beside each other.
 func isBytecodeRestore(code []byte) bool {
 	position, rest, ok := nextEffect(code)
-	if !ok || position.kind != effectLoad || position.dst != gprR13 || position.mem.base != gprBP || position.mem.offset >= 0 {
+	if !ok || position.Kind != x86code.Load || position.Dst != x86code.R13 || position.Mem.Base != x86code.BP || position.Mem.Offset >= 0 {
 		return false
 	}
 	locals, _, ok := nextEffect(rest)
-	return ok && locals.kind == effectLoad && locals.dst == gprR14 && locals.mem.base == gprBP && locals.mem.offset == position.mem.offset+8
+	return ok && locals.Kind == x86code.Load && locals.Dst == x86code.R14 && locals.Mem.Base == x86code.BP && locals.Mem.Offset == position.Mem.Offset+8
 }
 
 // isInterpreterExit reports whether code takes down the frame of a method: it loads the
 // caller's stack pointer, and jumps to the return address that it pops.
 func isInterpreterExit(code []byte) bool {
 	sp, rest, ok := nextEffect(code)
-	if !ok || sp.kind != effectLoad || sp.mem.base != gprBP || sp.mem.offset != senderSP {
+	if !ok || sp.Kind != x86code.Load || sp.Mem.Base != x86code.BP || sp.Mem.Offset != senderSP {
 		return false
 	}
 	leave, rest, ok := nextEffect(rest)
-	if !ok || leave.kind != effectLeave {
+	if !ok || leave.Kind != x86code.Leave {
 		return false
 	}
 	back, rest, ok := nextEffect(rest)
-	if !ok || back.kind != effectPop || back.dst == gprNone {
+	if !ok || back.Kind != x86code.Pop || back.Dst == x86code.None {
 		return false
 	}
 	move, rest, ok := nextEffect(rest)
-	if !ok || move.kind != effectMove || move.dst != gprSP || move.src != sp.dst {
+	if !ok || move.Kind != x86code.Move || move.Dst != x86code.SP || move.Src != sp.Dst {
 		return false
 	}
 	jump, _, ok := nextEffect(rest)
-	return ok && jump.kind == effectJump && !jump.direct && !jump.hasMem && jump.dst == back.dst
+	return ok && jump.Kind == x86code.Jump && !jump.IsDirect && !jump.HasMem && jump.Dst == back.Dst
 }
 
 // nextEffect reads an instruction, and returns the code after it.
-func nextEffect(code []byte) (e effect, rest []byte, ok bool) {
-	if e, ok = readEffect(code); !ok {
+func nextEffect(code []byte) (e x86code.Effect, rest []byte, ok bool) {
+	if e, ok = mode.ReadEffect(code); !ok {
 		return e, nil, false
 	}
-	return e, code[e.length:], true
+	return e, code[e.Length:], true
 }
 
 func isInside(offset int, code []byte) bool { return offset >= 0 && offset < len(code) }

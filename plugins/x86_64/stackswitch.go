@@ -9,6 +9,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -25,13 +26,13 @@ import (
 // (runtime.cgocallback) opens a frame on the goroutine's stack, below a return address
 // there, as large as its own.
 func switchRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
-	rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code), &stackOrder)
+	rows, err := mode.FunctionRows(codeflow.OnePiece(r.Start, r.Code), mode.StackOrder)
 	if err != nil || isFoundByStack(rows, r.PC) {
 		return row, false
 	}
 	resume := offset
 	if !r.Exact {
-		if resume = resumeAfter(r.Code, offset); resume < 0 || resume > len(r.Code) {
+		if resume = mode.ResumeAfter(r.Code, offset); resume < 0 || resume > len(r.Code) {
 			return row, false
 		}
 	}
@@ -42,7 +43,7 @@ func switchRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 	}
 	m := newExecutor()
 	if !r.Exact {
-		m.execute(&x86asm.Inst{Op: x86asm.CALL}, &effect{})
+		m.execute(&x86asm.Inst{Op: x86asm.CALL}, &x86code.Effect{})
 	}
 	if m.untilReturn(r.Code, resume) {
 		ok = returnRules(m, &row)
@@ -64,36 +65,36 @@ func isFoundByStack(rows []cfi.Row, pc uint64) bool {
 }
 
 // instruction decodes the instruction at an offset.
-func instruction(code []byte, offset int) (inst x86asm.Inst, e effect, ok bool) {
+func instruction(code []byte, offset int) (inst x86asm.Inst, e x86code.Effect, ok bool) {
 	if offset < 0 || offset >= len(code) {
 		return inst, e, false
 	}
-	if e, ok = readEffect(code[offset:]); !ok {
+	if e, ok = mode.ReadEffect(code[offset:]); !ok {
 		return inst, e, false
 	}
-	inst, err := decodeInst(code[offset : offset+int(e.length)])
+	inst, err := mode.Decode(code[offset : offset+int(e.Length)])
 	return inst, e, err == nil
 }
 
 // untilReturn executes code from an offset on up to a return. ok is false where it
 // branches, or leaves the code.
 func (m *executor) untilReturn(code []byte, offset int) (ok bool) {
-	for range maxStraight {
+	for range maxPath {
 		inst, e, ok := instruction(code, offset)
 		if !ok {
 			return false
 		}
-		next := offset + int(e.length)
-		switch e.kind {
-		case effectReturn:
+		next := offset + int(e.Length)
+		switch e.Kind {
+		case x86code.Return:
 			return true
-		case effectBranch, effectStop:
+		case x86code.Branch, x86code.Stop:
 			return false
-		case effectJump:
-			if !e.direct {
+		case x86code.Jump:
+			if !e.IsDirect {
 				return false
 			}
-			next = int(int64(offset) + e.target)
+			next = int(int64(offset) + e.Target)
 		default:
 			m.execute(&inst, &e)
 		}
@@ -101,6 +102,9 @@ func (m *executor) untilReturn(code []byte, offset int) (ok bool) {
 	}
 	return false
 }
+
+// maxPath is the number of instructions of one path that are executed.
+const maxPath = 64
 
 // maxPaths bounds the number of paths through a function that are followed.
 const maxPaths = 64
@@ -116,22 +120,22 @@ func executorsAt(code []byte, target int) (found []*executor) {
 	for paths := 1; len(waiting) > 0; {
 		w := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		for range maxStraight {
+		for range maxPath {
 			if w.offset == target {
 				found = append(found, w.m)
 				break
 			}
 			inst, e, ok := instruction(code, w.offset)
-			if !ok || e.kind == effectReturn || e.kind == effectStop || e.kind == effectJump && !e.direct {
+			if !ok || e.Kind == x86code.Return || e.Kind == x86code.Stop || e.Kind == x86code.Jump && !e.IsDirect {
 				break
 			}
-			next := w.offset + int(e.length)
-			switch e.kind {
-			case effectJump:
-				next = int(int64(w.offset) + e.target)
-			case effectBranch:
+			next := w.offset + int(e.Length)
+			switch e.Kind {
+			case x86code.Jump:
+				next = int(int64(w.offset) + e.Target)
+			case x86code.Branch:
 				if paths++; paths <= maxPaths {
-					waiting = append(waiting, path{w.m.clone(), int(int64(w.offset) + e.target)})
+					waiting = append(waiting, path{w.m.clone(), int(int64(w.offset) + e.Target)})
 				}
 			default:
 				w.m.execute(&inst, &e)
@@ -145,18 +149,18 @@ func executorsAt(code []byte, target int) (found []*executor) {
 // returnRules makes the rules of an executor at a return: the return address is at its
 // stack pointer.
 func returnRules(m *executor, row *cfi.Row) bool {
-	sp := m.gpr[gprSP]
+	sp := m.gpr[x86code.SP]
 	if sp == nil {
 		return false
 	}
 	cfa := sp.plus(8)
-	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(cfa.text())}
+	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: x86code.Expression(cfa.text())}
 	if cfa.op == termPlus && cfa.a.equal(registerTerm(rsp)) {
 		// The stack pointer is on the first stack again.
 		row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa.n}
 	}
 	fp := cfi.Rule{Kind: cfi.Undefined}
-	if t := m.gpr[gprBP]; t != nil {
+	if t := m.gpr[x86code.BP]; t != nil {
 		fp = termRule(t)
 	}
 	row.Rules = callerRules(fp, cfi.Rule{Kind: cfi.Offset, Offset: -8})
@@ -191,9 +195,9 @@ func callerRules(fp, pc cfi.Rule) []cfi.RegisterRule {
 // termRule is the rule of a register whose value is a term.
 func termRule(t *term) cfi.Rule {
 	if t.op == termLoad {
-		return cfi.Rule{Kind: cfi.Expression, Expr: expression(t.a.text())}
+		return cfi.Rule{Kind: cfi.Expression, Expr: x86code.Expression(t.a.text())}
 	}
-	return cfi.Rule{Kind: cfi.ValExpression, Expr: expression(t.text())}
+	return cfi.Rule{Kind: cfi.ValExpression, Expr: x86code.Expression(t.text())}
 }
 
 // saving is where a function has stored the registers of its caller: addresses relative
@@ -231,12 +235,12 @@ func findSaving(m *executor) (c saving, ok bool) {
 // instruction's registers.
 func (c *saving) find(m *executor, exact bool) *term {
 	for r, v := range m.gpr {
-		if v.equal(c.owner) && v != nil && (exact || preserved>>r&1 != 0) {
-			return registerTerm(dwarfNumber[r])
+		if v.equal(c.owner) && v != nil && (exact || mode.IsPreserved(uint8(r))) {
+			return registerTerm(mode.Numbers[r])
 		}
 	}
 	for _, x := range m.memory {
-		sp := m.gpr[gprSP]
+		sp := m.gpr[x86code.SP]
 		if !x.v.equal(c.owner) || x.v == nil || sp == nil {
 			continue
 		}
@@ -257,7 +261,7 @@ func (c *saving) find(m *executor, exact bool) *term {
 // thread, and its first pointer is zero.
 func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	c, ok := findSaving(m)
-	sp := m.gpr[gprSP]
+	sp := m.gpr[x86code.SP]
 	if !ok || sp == nil || !sp.hasPart(c.owner) {
 		return false
 	}
@@ -271,11 +275,11 @@ func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	if first == nil || here == nil || now(c.pc) == nil || now(c.sp) == nil {
 		return false
 	}
-	leadsHere := chooseText(first.text(), here.text()+"; "+registerText(rsp, 0)+"; eq", "lit0")
+	leadsHere := x86code.ChooseText(first.text(), here.text()+"; "+x86code.RegisterText(rsp, 0)+"; eq", "lit0")
 	row.CFA = cfi.CFARule{Kind: cfi.CFAExpression,
-		Expr: expression(chooseText(leadsHere, now(c.sp).load().text(), registerText(rsp, 8)))}
+		Expr: x86code.Expression(x86code.ChooseText(leadsHere, now(c.sp).load().text(), x86code.RegisterText(rsp, 8)))}
 	orNowhere := func(t *term) cfi.Rule {
-		return cfi.Rule{Kind: cfi.Expression, Expr: expression(chooseText(leadsHere, t.text(), undefinedLocation))}
+		return cfi.Rule{Kind: cfi.Expression, Expr: x86code.Expression(x86code.ChooseText(leadsHere, t.text(), "LLVM_undefined"))}
 	}
 	fp := cfi.Rule{Kind: cfi.Undefined}
 	if t := now(c.fp); t != nil {

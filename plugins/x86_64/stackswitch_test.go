@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -53,8 +54,8 @@ func TestRowsOfStackSwitches(t *testing.T) {
 		r := ownCode(t, name)
 		loads, switched := 0, 0
 		for at := 0; at < len(r.Code); {
-			e, ok := readEffect(r.Code[at:])
-			if !ok || e.kind == effectReturn {
+			e, ok := mode.ReadEffect(r.Code[at:])
+			if !ok || e.Kind == x86code.Return {
 				break
 			}
 			r.PC = r.Start + uint64(at)
@@ -67,13 +68,13 @@ func TestRowsOfStackSwitches(t *testing.T) {
 			if loads == 1 {
 				switched++
 			}
-			if (e.kind == effectLoad || e.kind == effectMove) && e.dst == gprSP {
+			if (e.Kind == x86code.Load || e.Kind == x86code.Move) && e.Dst == x86code.SP {
 				loads++
 			}
-			if e.kind == effectCall && loads == 1 && name == "runtime.mcall" {
+			if e.Kind == x86code.Call && loads == 1 && name == "runtime.mcall" {
 				break // it does not return
 			}
-			at += int(e.length)
+			at += int(e.Length)
 		}
 		if switched < 4 {
 			t.Errorf("%s: %d instructions on the other stack", name, switched)

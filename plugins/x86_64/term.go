@@ -5,6 +5,7 @@ package x86_64
 import (
 	"fmt"
 
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"golang.org/x/arch/x86/x86asm"
 )
 
@@ -113,9 +114,9 @@ func (t *term) with(old, replacement *term) *term {
 func (t *term) text() string {
 	switch t.op {
 	case termRegister:
-		return registerText(t.reg, 0)
+		return x86code.RegisterText(t.reg, 0)
 	case termPlus:
-		return t.a.text() + addText(t.n)
+		return t.a.text() + x86code.AddText(t.n)
 	case termAnd:
 		return fmt.Sprintf("%s; consts %d; and", t.a.text(), t.n)
 	case termMinus:
@@ -126,7 +127,7 @@ func (t *term) text() string {
 
 // executor executes instructions on terms.
 type executor struct {
-	gpr    [gprCount]*term
+	gpr    [x86code.GPRCount]*term
 	memory []cell // stored words, in order
 }
 
@@ -136,7 +137,7 @@ type cell struct{ address, v *term }
 func newExecutor() *executor {
 	m := &executor{}
 	for r := range m.gpr {
-		m.gpr[r] = registerTerm(dwarfNumber[r])
+		m.gpr[r] = registerTerm(mode.Numbers[r])
 	}
 	return m
 }
@@ -172,7 +173,7 @@ func (m *executor) address(a x86asm.Mem) *term {
 		return nil
 	}
 	var t *term
-	switch r, size, ok := general(a.Base); {
+	switch r, size, ok := x86code.General(a.Base); {
 	case ok && size == 8 && a.Segment == 0:
 		t = m.gpr[r]
 	case a.Base == 0 && a.Segment == x86asm.FS:
@@ -189,11 +190,11 @@ func (m *executor) address(a x86asm.Mem) *term {
 
 // execute applies an instruction that neither branches nor returns. An unknown
 // instruction makes the registers that it may write unknown.
-func (m *executor) execute(inst *x86asm.Inst, e *effect) {
-	dst, dstWide := full(inst.Args[0])
-	src, srcWide := full(inst.Args[1])
+func (m *executor) execute(inst *x86asm.Inst, e *x86code.Effect) {
+	dst, dstWide := mode.Full(inst.Args[0])
+	src, srcWide := mode.Full(inst.Args[1])
 	mem, toMemory := inst.Args[0].(x86asm.Mem)
-	sp := &m.gpr[gprSP]
+	sp := &m.gpr[x86code.SP]
 	var v *term
 	switch {
 	case inst.Op == x86asm.PUSH:
@@ -210,11 +211,11 @@ func (m *executor) execute(inst *x86asm.Inst, e *effect) {
 		}
 	case inst.Op == x86asm.CALL:
 		for r := range m.gpr {
-			if preserved>>r&1 == 0 {
+			if !mode.IsPreserved(uint8(r)) {
 				m.gpr[r] = nil
 			}
 		}
-	case toMemory && e.hasMem:
+	case toMemory && e.HasMem:
 		if srcWide && inst.Op == x86asm.MOV {
 			v = m.gpr[src]
 		}
@@ -254,7 +255,7 @@ func (m *executor) result(inst *x86asm.Inst, dst uint8) (v *term, ok bool) {
 
 // operand is the value of a register or of a word in memory.
 func (m *executor) operand(a x86asm.Arg) *term {
-	if r, ok := full(a); ok {
+	if r, ok := mode.Full(a); ok {
 		return m.gpr[r]
 	}
 	if at, ok := a.(x86asm.Mem); ok {
@@ -264,10 +265,10 @@ func (m *executor) operand(a x86asm.Arg) *term {
 }
 
 // clobber forgets the registers that an instruction may write.
-func (m *executor) clobber(e *effect) {
-	written := e.clobbers
-	for _, r := range [...]uint8{e.dst, e.src} {
-		if r != gprNone && (e.kind != effectStore && e.kind != effectPush) {
+func (m *executor) clobber(e *x86code.Effect) {
+	written := e.Clobbers
+	for _, r := range [...]uint8{e.Dst, e.Src} {
+		if r != x86code.None && (e.Kind != x86code.Store && e.Kind != x86code.Push) {
 			written |= 1 << r
 		}
 	}

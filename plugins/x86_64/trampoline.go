@@ -4,10 +4,10 @@ package x86_64
 
 import (
 	"encoding/binary"
-	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/plugins/x86code"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -16,14 +16,16 @@ import (
 const sysRtSigreturn = 15
 
 // trampolines are the code that a signal handler returns to.
-var trampolines = []string{
-	movRAXImm(sysRtSigreturn) + bytesSyscall,
-	movEAXImm(sysRtSigreturn) + bytesSyscall,
+var trampolines = []x86code.SignalCode{
+	{{Code: movRAXImm(sysRtSigreturn) + bytesSyscall, Row: signalRow}},
+	{{Code: movEAXImm(sysRtSigreturn) + bytesSyscall, Row: signalRow}},
 }
 
+const bytesSyscall = "\x0f\x05"
+
 // movRAXImm and movEAXImm are the instructions that load a number into rax.
-func movRAXImm(n uint32) string { return bytesMovRAX + imm32(n) }
-func movEAXImm(n uint32) string { return bytesMovEAX + imm32(n) }
+func movRAXImm(n uint32) string { return "\x48\xc7\xc0" + imm32(n) }
+func movEAXImm(n uint32) string { return "\xb8" + imm32(n) }
 
 func imm32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
 
@@ -54,44 +56,4 @@ func signalFrame() *sdk.SignalFrame {
 		{Number: 13, Signal: sigsegv}, {Number: 14, Signal: sigsegv, HasAddress: true},
 		{Number: 16, Signal: sigfpe}, {Number: 17, Signal: sigbus}, {Number: 19, Signal: sigfpe},
 	}}
-}
-
-// trampolineRows returns the row of a signal trampoline at or right after an
-// offset of the code. The handler has popped the trampoline's address, so the
-// stack pointer is at the ucontext.
-//
-// The address of a trampoline is a handler's return address, though nothing called: where
-// PC is not exact it is the byte before the trampoline, and the row then begins there, as
-// in C libraries. A thread that is in the kernel, in the system call, stands after its
-// last byte, in the padding before the next function.
-func trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
-	start, first, length := -1, offset, 0
-	for _, code := range trampolines {
-		for i := max(0, offset-len(code)); i <= offset; i++ {
-			if hasPrefix(r.Code[i:], code) && (i+len(code) > offset || r.Exact && isFill(r.Code[offset:])) {
-				start, first, length = i, i, len(code)
-			}
-		}
-		if start < 0 && !r.Exact && hasPrefix(r.Code[offset+1:], code) && resumeAfter(r.Code[:offset+1], offset) < 0 {
-			start, first, length = offset+1, offset, len(code)
-		}
-	}
-	if start < 0 {
-		return nil
-	}
-	end := start + length
-	if r.Exact && isFill(r.Code[end:]) {
-		end++
-	}
-	row := signalRow()
-	row.Start, row.End = r.Start+uint64(first), r.Start+uint64(end)
-	return []cfi.Row{row}
-}
-
-// fills are the bytes that assemblers and linkers put between functions: nop in its
-// variants, int3, and int $3, which Go's assembler writes.
-var fills = []string{bytesNop, bytesNop2, bytesNopl, bytesNopw, bytesCsNopw, bytesDataCs, bytesInt3, bytesIntImm}
-
-func isFill(code []byte) bool {
-	return slices.ContainsFunc(fills, func(fill string) bool { return hasPrefix(code, fill) })
 }

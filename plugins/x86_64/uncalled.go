@@ -2,7 +2,10 @@
 
 package x86_64
 
-import "github.com/unwindd/unwindd/sdk"
+import (
+	"github.com/unwindd/unwindd/plugins/x86code"
+	"github.com/unwindd/unwindd/sdk"
+)
 
 // maxUncalled is the number of instructions that are followed to see how code goes on.
 const maxUncalled = 256
@@ -15,13 +18,13 @@ const maxUncalled = 256
 // function that entered it, at some distance.
 func isUncalled(r *sdk.CodeRange, offset int) bool {
 	if !r.Exact {
-		if offset = resumeAfter(r.Code, offset); offset < 0 {
+		if offset = mode.ResumeAfter(r.Code, offset); offset < 0 {
 			return false
 		}
 	}
 	return mayLeadTo(r.Code, offset, maxUncalled, func(code []byte) bool {
-		e, ok := readEffect(code)
-		return ok && e.kind == effectJump && !e.direct && e.hasMem && !e.mem.opaque &&
-			(e.mem.base == gprBP || e.mem.base == gprBX && e.mem.offset == 0)
+		e, ok := mode.ReadEffect(code)
+		return ok && e.Kind == x86code.Jump && !e.IsDirect && e.HasMem && !e.Mem.IsOpaque &&
+			(e.Mem.Base == x86code.BP || e.Mem.Base == x86code.BX && e.Mem.Offset == 0)
 	})
 }

@@ -241,7 +241,7 @@ func (r *rig) symbolsOf(names []string) (image string, addresses []uint64, err e
 	fmt.Fprintln(w, ".text\n.globl start\nstart:\n.zero 16, 0x90")
 	for _, name := range names {
 		name = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)
-		fmt.Fprintf(w, ".globl \"%s\"\n\"%s\":\n.zero 16, 0x90\n", name, name)
+		fmt.Fprintf(w, ".def \"%s\"; .scl 2; .type 32; .endef\n.globl \"%s\"\n\"%s\":\n.zero 16, 0x90\n", name, name, name)
 	}
 	if err := w.Flush(); err != nil {
 		return "", nil, err

@@ -82,10 +82,11 @@ func (o *Object) OpenSymbols() {
 	}
 }
 
-// DWARF returns the debug information; nil where there is none.
+// DWARF returns the debug information, or the variables and types of a PDB file in its terms (see
+// dwarf.Reader.IsMade); nil where there is none.
 func (o *Object) DWARF() *dwarf.Reader {
 	if r := o.resolver(); r != nil {
-		return r.DWARF()
+		return r.Variables()
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata and
+// This file has the rows of PE files ("x64 exception handling", "ARM64 exception handling"). The unwind codes of .pdata and
 // .xdata come before DWARF: Windows walks by nothing else, so a program does not run without
 // right ones, and the code is read to find epilogues, which compilers' DWARF leaves out. But the
 // unwind codes of Go's linker claim a frame where functions call for a larger stack, behind
@@ -19,7 +19,7 @@ import (
 
 // pe returns the PE file of the object if its unwind information can be read; nil otherwise.
 func (o *Object) pe() *pe.File {
-	if o.File == nil || !o.File.IsPE() || o.File.PE().Machine() != pe.MachineX86_64 {
+	if o.File == nil || !o.File.IsPE() || !o.File.PE().HasUnwindCodes() {
 		return nil
 	}
 	return o.File.PE()
@@ -27,7 +27,7 @@ func (o *Object) pe() *pe.File {
 
 // peRules returns the default rules of a PE file. Go's functions preserve no registers.
 func peRules(f *pe.File) *RuleSet {
-	rules := pe.DefaultRules()
+	rules := f.DefaultRules()
 	if f.IsGo() {
 		for i := range rules {
 			if rules[i].Rule.Kind == cfi.SameValue {
@@ -50,6 +50,29 @@ func newUnwindCodes(o *Object) RowSource {
 		return functionBounds{f}
 	}
 	return unwindCodes{f}
+}
+
+// foreignCode gives no rows for code of hybrid files that the file's machine does not execute, as that
+// of ARM64EC in a file for x86-64: other sources would take it for the machine's.
+type foreignCode struct {
+	file *pe.File
+	name string
+}
+
+func newForeignCode(o *Object) RowSource {
+	if o.File == nil || !o.File.IsPE() || o.File.PE().Hybrid() == "" {
+		return nil
+	}
+	return foreignCode{o.File.PE(), o.Name()}
+}
+
+func (s foreignCode) Row(_ context.Context, l *Lookup) (*Row, error) {
+	kind := s.file.ForeignCode(l.Address)
+	if kind == "" {
+		return nil, nil
+	}
+	l.problem("%s is %s; the code there that is %s is not unwound", s.name, s.file.Hybrid(), kind)
+	return nil, &NoRow{Reasons: []string{"the code is " + kind}, isFinal: true}
 }
 
 // functionBounds gives no rows, but the bounds of functions by .pdata, to sources that read their

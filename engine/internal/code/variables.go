@@ -264,6 +264,13 @@ func (o *Object) findData() {
 			o.Problem("symbols of data: %v", err)
 		}
 	}
+	if p := o.PDB(); p != nil {
+		if err := p.Data(func(name string, address, size uint64) {
+			d.list = append(d.list, dataSymbol{address, size, name})
+		}); err != nil {
+			o.Problem("symbols of data: %v", err)
+		}
+	}
 	slices.SortStableFunc(d.list, func(a, b dataSymbol) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.size, b.size))
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -88,6 +89,10 @@ type Protocol struct {
 	// Check checks a downloaded file. The error wraps a WrongError where it is another
 	// file.
 	Check func(path string, f object.RemoteFile) error
+	// IsPacked reports whether a downloaded file has the file packed, which Unpack then writes: it
+	// has at most so many bytes. nil: files come as they are.
+	IsPacked func(path string, f object.RemoteFile) bool
+	Unpack   func(w io.Writer, path string, f object.RemoteFile, most int64) error
 	// MaxSize bounds the size of some files further, in bytes; 0: it does not.
 	MaxSize func(f object.RemoteFile) int64
 	// NeedsSize reports whether an answer has to tell its length, since Check would not
@@ -283,6 +288,17 @@ func (c *Client) get(ctx context.Context, s *server, f object.RemoteFile, name N
 	modified, err := c.downloadAny(ctx, s, f, part.file)
 	if err != nil {
 		return "", err
+	}
+	if c.protocol.IsPacked != nil && c.protocol.IsPacked(part.open(), f) {
+		whole, err := c.cache.create(name)
+		if err != nil {
+			return "", err
+		}
+		defer whole.discard()
+		if err := c.protocol.Unpack(whole.file, part.open(), f, c.maxSize(f)); err != nil {
+			return "", err
+		}
+		part = whole
 	}
 	if !modified.IsZero() {
 		_ = os.Chtimes(part.open(), time.Time{}, modified) // the time of a source tells whether it is newer than the program

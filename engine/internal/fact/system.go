@@ -4,9 +4,9 @@ package fact
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol/msvcname"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -166,18 +166,16 @@ func (c *crash) windowsException() string {
 }
 
 // typeOfDescriptor returns a type by the name in its descriptor: ".?AVerror@app@@" is
-// app::error. Names of other kinds than classes are returned unchanged.
+// app::error. What is no such name is returned unchanged.
 func typeOfDescriptor(name string) string {
-	rest, isClass := strings.CutPrefix(name, ".?AV")
-	if !isClass {
-		rest, isClass = strings.CutPrefix(name, ".?AU")
-	}
-	if !isClass || !strings.HasSuffix(rest, "@@") || strings.ContainsAny(rest, "?$") {
+	readable, ok := msvcname.Type(name)
+	if !ok {
 		return name
 	}
-	parts := strings.Split(strings.TrimSuffix(rest, "@@"), "@")
-	slices.Reverse(parts)
-	return strings.Join(parts, "::")
+	for _, keyword := range []string{"class ", "struct ", "union ", "enum "} {
+		readable = strings.TrimPrefix(readable, keyword)
+	}
+	return readable
 }
 
 // half reads 32 bits of the target's memory.

@@ -57,11 +57,15 @@ func path(function string, folds bool, cut func(last string) string) []part {
 		if i == len(parts)-1 {
 			p.text = cut(p.text)
 		}
+		if isKeyOfSpace(p.text) {
+			p.text = UnnamedSpace
+		}
 		if strings.HasPrefix(p.text, "$_") || strings.HasPrefix(p.text, "_GLOBAL__N_") {
 			p.text = map[byte]string{'$': UnnamedType, '_': UnnamedSpace}[p.text[0]]
 		}
 		switch {
 		case p.text == "" || IsNumber(p.text) || Unsaid[p.text]:
+		case i < len(parts)-1 && isScope(p.text): // in a function
 		case isHash(p.text) && i == len(parts)-1 && i > 0:
 		case len(out) > 0 && isInline(out[0].text, p.text):
 		case len(out) > 0 && isUnnamed(out[len(out)-1].text) && isInvocation(p.text):

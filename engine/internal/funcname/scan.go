@@ -25,6 +25,8 @@ type scanner struct {
 	part   []byte // the part being read
 	// arguments are the folded arguments of the part being read.
 	arguments string
+	// whole is the last part with arguments, as it is in the text.
+	whole string
 	// isOver is true after the part's parameters: up to the next part there are only
 	// qualifiers.
 	isOver bool
@@ -71,12 +73,14 @@ func (s *scanner) next() bool {
 		s.brace()
 	case c == '[':
 		s.offset = s.group.End(s.text, s.offset) // [abi:cxx11]
+	case c == '`':
+		s.backquoted()
 	case s.isOver:
 		s.offset++ // const, &, noexcept
 	case c == ' ':
 		return s.blank()
-	case len(s.part) == 0 && (c == '\'' || c == '`'):
-		s.quoted(c)
+	case len(s.part) == 0 && c == '\'':
+		s.quoted()
 	case len(s.part) == 0 && strings.HasPrefix(s.rest(), "operator"):
 		s.operator()
 	case len(s.part) == 0 && (c == '*' || c == '&'):
@@ -152,14 +156,21 @@ func (s *scanner) angle() {
 // fold reads the arguments of the part being read: a template of std with the arguments that it has
 // by default gets its usual name.
 func (s *scanner) fold(inner string) {
-	if !s.folds {
+	if !s.folds || s.isConstructor(inner) {
 		return
 	}
+	s.whole = string(s.part) + "<" + inner
 	if usual := usualName(string(s.part), inner); usual != "" && s.isStd() {
 		s.part = append(s.part[:0], usual...)
 		return
 	}
 	s.arguments = fold(inner)
+}
+
+// isConstructor reports whether the part being read is the name of its class with the same arguments, as
+// Microsoft's tools write constructors.
+func (s *scanner) isConstructor(inner string) bool {
+	return len(s.parts) > 0 && s.whole == strings.TrimPrefix(string(s.part), "~")+"<"+inner
 }
 
 // isStd reports whether the part being read is directly in std, or in an inline namespace of it.
@@ -190,28 +201,33 @@ func (s *scanner) brace() {
 	s.part = append(s.part, "{"+inner+"}"...)
 }
 
-// quoted reads something without a name as LLVM and Microsoft's tools write it: 'lambda0',
-// `anonymous namespace'.
-func (s *scanner) quoted(quote byte) {
+// quoted reads something without a name as LLVM writes it: 'lambda0'.
+func (s *scanner) quoted() {
 	inner, _, isClosed := strings.Cut(s.text[s.offset+1:], "'")
 	s.offset += 1 + len(inner)
 	if isClosed {
 		s.offset++
 	}
+	s.part = append(s.part, quotedText(inner, '\'')...)
+}
+
+// quotedText returns the text for something in quotes, by the first of them.
+func quotedText(inner string, quote byte) string {
 	name, _, _ := strings.Cut(inner, "(")
 	name = strings.TrimRight(name, "0123456789")
 	switch {
 	case strings.HasPrefix(name, "lambda"):
-		s.part = append(s.part, Lambda...)
+		return Lambda
 	case strings.HasPrefix(name, "unnamed"):
-		s.part = append(s.part, UnnamedType...)
+		return UnnamedType
 	case strings.HasPrefix(name, "anonymous"):
-		s.part = append(s.part, UnnamedSpace...)
+		return UnnamedSpace
 	case name != "" && quote == '`':
-		s.part = append(s.part, "`"+name+"'"...)
+		return "`" + strings.TrimRight(name, " ") + "'"
 	case name != "":
-		s.part = append(s.part, "{"+name+"}"...)
+		return "{" + name + "}"
 	}
+	return ""
 }
 
 // operator reads the name of an operator or of a conversion.
@@ -239,6 +255,8 @@ func (s *scanner) operator() {
 
 // conversion reads the type that an operator converts to, or new and delete.
 func (s *scanner) conversion() {
+	s.part = append(s.part, ' ')
+	s.offset = len(s.text) - len(withoutTag(s.rest()[1:]))
 	start := s.offset
 	for s.offset < len(s.text) && s.text[s.offset] != '(' {
 		if c := s.text[s.offset]; c == '<' || c == '{' {

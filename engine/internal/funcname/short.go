@@ -55,12 +55,13 @@ func Short(function, linkage, file string) string {
 var subjects = []string{
 	"non-virtual thunk to ", "virtual thunk to ", "covariant return thunk to ", "transaction clone for ", "guard variable for ",
 	"vtable for ", "VTT for ", "construction vtable for ", "typeinfo for ", "typeinfo name for ", "TLS init function for ", "TLS wrapper function for ",
-	"static initializer for ", "module initializer for ", "initializer for module ",
+	thunk, "static initializer for ", "module initializer for ", "initializer for module ",
 }
 
 // isPath reports whether a name is a path of C++ or Rust, and not of Objective-C, or of an
 // interpreter, whose names have files in them.
 func isPath(function string) bool {
+	function = strings.TrimPrefix(function, thunk)
 	for _, begins := range []string{"-[", "+[", "["} {
 		if strings.HasPrefix(function, begins) {
 			return false
@@ -73,11 +74,14 @@ func isPath(function string) bool {
 		case closers[c] != 0:
 			hasMark = hasMark || c != '['
 			i = g.End(function, i) - 1
-		case c == '"' && !strings.HasSuffix(function[:i], "operator") && !strings.HasSuffix(function[:i], `operator"`): // of Ada
+		case c == '"' && !strings.HasSuffix(strings.TrimRight(function[:i], `" `), "operator"): // of Ada
 			return false
 		case c == '/' && !strings.HasSuffix(function[:i], "operator"):
 			return false
-		case c == '`' || c == '\'':
+		case c == '`':
+			hasMark = true
+			i = quoteEnd(function, i) - 1
+		case c == '\'':
 			hasMark = true
 		case hasPrefixAt(function, i, "::"):
 			hasMark = true
@@ -115,8 +119,13 @@ func shortPath(function string) string {
 			return function
 		}
 	}
+	return join(path(function, true, noCut))
+}
+
+// join returns the text of a path.
+func join(parts []part) string {
 	var b strings.Builder
-	for i, p := range path(function, true, noCut) {
+	for i, p := range parts {
 		if i > 0 {
 			b.WriteString("::")
 		}
@@ -174,7 +183,7 @@ func usualName(template, arguments string) string {
 
 // isUsual reports whether an argument of a template of characters is its default.
 func isUsual(argument, kind string) bool {
-	rest, isStd := strings.CutPrefix(argument, "std::")
+	rest, isStd := strings.CutPrefix(withoutTag(argument), "std::")
 	if !isStd {
 		return argument == ""
 	}

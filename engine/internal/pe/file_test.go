@@ -120,7 +120,7 @@ func TestHostileFiles(t *testing.T) {
 		"export directory of 40 bytes, expected no more than 4":  {code: []byte{0xc3}, data: []byte{1, 2, 3, 4}, directories: [16][2]uint32{directoryExport: {madeData, 40}}},
 		"4294967295 functions and 0 names":                       {code: []byte{0xc3}, data: words(0, 0, 0, 0, 0, 1<<32-1, 0, 0, 0, 0), directories: [16][2]uint32{directoryExport: {madeData, 40}}},
 		"debug directory of 7168 bytes":                          {code: []byte{0xc3}, data: []byte{1, 2, 3, 4}, directories: [16][2]uint32{directoryDebug: {madeData, 1<<32 - 1}}},
-		"machine 0xaa64: unwind information of this machine":     {code: []byte{0xc3}, machine: MachineARM64},
+		"machine 0x1c4: unwind information of this machine":      {code: []byte{0xc3}, machine: MachineARM},
 	} {
 		text := all(m.open(t))
 		if !strings.Contains(text, want) || !strings.Contains(text, "made.dll: ") {

@@ -10,15 +10,16 @@ import (
 	"sort"
 )
 
-// A Function is an entry of .pdata ("x64 exception handling", struct RUNTIME_FUNCTION): a
-// range of code that shares unwind information. A function that the compiler split has
-// several.
+// A Function is an entry of .pdata ("x64 exception handling", struct RUNTIME_FUNCTION, and "ARM64
+// exception handling", .pdata records): a range of code that shares unwind information. A function
+// that the compiler split has several.
 type Function struct {
 	Start, End uint64 // virtual addresses
 	entry      runtimeFunction
 }
 
-// A runtimeFunction is an entry as the file has it: three RVAs.
+// A runtimeFunction is an entry as a file for x86-64 has it: three RVAs. For arm64 the end is computed, and
+// unwind is the second word of the entry.
 type runtimeFunction struct{ begin, end, unwind uint32 }
 
 const (
@@ -31,7 +32,7 @@ const (
 )
 
 // ErrUnwindMachine is the error of a file for a machine whose unwind information is not read: only
-// x86-64's is.
+// that of x86-64 and arm64 is.
 var ErrUnwindMachine = errors.New("unwind information of this machine is not read")
 
 // A functionTable is .pdata: entries sorted by their start, apart from each other.
@@ -49,6 +50,12 @@ func (t functionTable) next(rva uint32) int {
 	return sort.Search(t.len(), func(i int) bool { return t.at(i).begin > rva })
 }
 
+// HasUnwindCodes reports whether the file is for a machine whose unwind information is read: x86-64 or
+// arm64. A file may have none all the same.
+func (f *File) HasUnwindCodes() bool {
+	return f.header.machine == MachineX86_64 || f.header.machine == MachineARM64
+}
+
 // functions reads the table when it is first needed.
 func (f *File) functions() (functionTable, error) {
 	f.tableOnce.Do(func() {
@@ -61,7 +68,7 @@ func (f *File) functions() (functionTable, error) {
 var errTableUnread = errors.New("the table of functions could not be read")
 
 func (f *File) readTable() (functionTable, error) {
-	if f.header.machine != MachineX86_64 {
+	if !f.HasUnwindCodes() {
 		return nil, fmt.Errorf("%s: machine %#x: %w", f.name, f.header.machine, ErrUnwindMachine)
 	}
 	rva, size := f.header.directory(directoryExcept)
@@ -77,6 +84,9 @@ func (f *File) readTable() (functionTable, error) {
 		f.problem(f.errorf(rva, "table of functions of %#x bytes, %#x are there", size, len(b)))
 	}
 	t := functionTable(b[:len(b)/runtimeFunctionSize*runtimeFunctionSize])
+	if f.header.machine == MachineARM64 {
+		t = f.arm64Table(b)
+	}
 	if t.isOrderly() {
 		return t, nil
 	}
@@ -131,7 +141,7 @@ func (e runtimeFunction) append(t functionTable) functionTable {
 }
 
 // Functions calls yield with every entry of .pdata, in order of address, until it returns
-// false. ErrUnwindMachine of a file that is not for x86-64.
+// false. ErrUnwindMachine of a file for another machine than x86-64 and arm64.
 func (f *File) Functions(yield func(Function) bool) error {
 	t, err := f.functions()
 	if err != nil {

@@ -24,10 +24,18 @@ func DWARFRegister(c UnwindCode) uint64 {
 	return dwarfRegisters[c.Register&15]
 }
 
-// DefaultRules returns the rules of registers that a row does not name, by the convention of Windows
-// for x86-64 ("x64 calling convention", Caller/callee saved registers), which differs from other
-// systems: rdi, rsi and xmm6 to xmm15 are preserved. The list is sorted by column.
-func DefaultRules() []cfi.RegisterRule {
+// DefaultRules returns the rules of registers that a row of the file does not name, by the convention of
+// Windows for its machine. The list is sorted by column.
+func (f *File) DefaultRules() []cfi.RegisterRule {
+	if f.header.machine == MachineARM64 {
+		return arm64DefaultRules()
+	}
+	return x64DefaultRules()
+}
+
+// x64DefaultRules returns the rules by the convention for x86-64 ("x64 calling convention", Caller/callee saved registers), which differs from other
+// systems: rdi, rsi and xmm6 to xmm15 are preserved.
+func x64DefaultRules() []cfi.RegisterRule {
 	var list []cfi.RegisterRule
 	for column := range uint64(dwarfXMM0 + 16) {
 		rule := cfi.Rule{Kind: cfi.Undefined}

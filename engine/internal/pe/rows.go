@@ -100,9 +100,15 @@ func (f *File) leaf(pc uint64, row *Row) error {
 	if !ok {
 		return f.errorf(rva, "%w", ErrNoRow)
 	}
-	var fr frame
-	fr.reset()
-	fr.row(&row.Row)
+	if f.header.machine == MachineARM64 {
+		var fr arm64Frame
+		fr.undo(nil, 0)
+		fr.row(&row.Row)
+	} else {
+		var fr frame
+		fr.reset()
+		fr.row(&row.Row)
+	}
 	row.Start, row.End, row.Part = f.address(start), f.address(end), Leaf
 	return nil
 }
@@ -122,6 +128,9 @@ var listers = sync.Pool{New: func() any { return new(lister) }}
 
 // rows lists the rows of a function, each in row.
 func (f *File) rows(fn Function, row *Row, yield func(*Row) bool) error {
+	if f.header.machine == MachineARM64 {
+		return f.arm64Rows(fn, row, yield)
+	}
 	l := listers.Get().(*lister)
 	defer listers.Put(l)
 	l.file, l.row, l.yield = f, row, yield

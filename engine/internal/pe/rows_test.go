@@ -231,7 +231,7 @@ func TestRowsWithoutCode(t *testing.T) {
 // TestDefaultRules checks which registers Windows keeps.
 func TestDefaultRules(t *testing.T) {
 	var kept []uint64
-	for _, r := range DefaultRules() {
+	for _, r := range x64DefaultRules() {
 		if r.Rule.Kind == cfi.SameValue {
 			kept = append(kept, r.Column)
 		}

@@ -124,6 +124,9 @@ func (f *File) CodeEnd(address uint64) (end uint64, ok bool) {
 
 // isChained reports whether a range is a part of another function.
 func (f *File) isChained(e runtimeFunction) bool {
+	if f.header.machine == MachineARM64 {
+		return f.isARM64Fragment(e)
+	}
 	if e.unwind&isIndirect != 0 {
 		return true
 	}

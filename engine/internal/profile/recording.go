@@ -34,6 +34,7 @@ type recording struct {
 	arch    string // of its threads
 	// set are the registers of its samples; nil where there is no architecture.
 	set     *sdk.RegisterSet
+	narrow  *narrowArch // of the 32-bit processes; nil where there is none
 	finder  object.Finder
 	exeID   []byte                // the build ID of the finder's Exe
 	exeUsed bool                  // Exe was looked at
@@ -79,6 +80,42 @@ var machines = map[string]object.ELFMachine{
 	"sparc64":     machine(elf.EM_SPARCV9, elf.ELFCLASS64, elf.ELFDATA2MSB),
 }
 
+// narrowMachines are the machines whose 32-bit programs the kernels of others execute.
+var narrowMachines = map[string]object.ELFMachine{"x86_64": machines["i686"]}
+
+// narrowArch is the architecture of the 32-bit processes of a 64-bit kernel.
+type narrowArch struct {
+	name    string
+	machine object.ELFMachine
+	set     *sdk.RegisterSet // of samples
+}
+
+// newNarrowArch finds the architecture of the 32-bit processes of a machine; nil where there
+// is none.
+func (k *Maker) newNarrowArch(machine string) *narrowArch {
+	narrow, ok := narrowMachines[machine]
+	if !ok {
+		return nil
+	}
+	a, err := k.Plugins.ForMachine(narrow)
+	if err != nil {
+		return nil
+	}
+	set := a.Description().RegisterSet(sdk.PerfSample, "", 0)
+	if set == nil {
+		return nil
+	}
+	return &narrowArch{name: a.Description().Name, machine: narrow, set: set}
+}
+
+// archOf returns the architecture of a mapped file.
+func (r *recording) archOf(o *object.Object) string {
+	if r.narrow != nil && o != nil && o.ELFMachine().IsLike(r.narrow.machine) {
+		return r.narrow.name
+	}
+	return r.arch
+}
+
 // machine returns a machine of package elf's constants.
 func machine(number elf.Machine, class elf.Class, data elf.Data) object.ELFMachine {
 	return object.ELFMachine{Number: uint16(number), Class: class, Data: data}
@@ -118,7 +155,11 @@ func (k *Maker) newRecording(f *perfdata.File) *recording {
 	}
 	finder := k.Finder("")
 	finder.Owner = r.finder.Owner
-	r.process = k.Shared.NewProcess(&walk.Sample{Sample: trace.Sample{Arch: r.arch}}, finder)
+	sample := &walk.Sample{Sample: trace.Sample{Arch: r.arch}}
+	if r.narrow = k.newNarrowArch(name); r.narrow != nil {
+		sample.OtherArchs = []string{r.narrow.name}
+	}
+	r.process = k.Shared.NewProcess(sample, finder)
 	return r
 }
 
@@ -219,8 +260,9 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	if mod := r.objects[key]; mod != nil {
 		return mod
 	}
-	t := &target.Module{Module: trace.Module{Path: m.Path, BuildID: m.BuildID, Arch: r.arch}}
+	t := &target.Module{Module: trace.Module{Path: m.Path, BuildID: m.BuildID}}
 	found, finder := r.find(root, m)
+	t.Arch = r.archOf(found.Object)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)
 		t.File = found.File()
@@ -273,7 +315,7 @@ func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Fo
 	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
 	found := r.checkMapped(finder, m, finder.Find(m.Path, m.BuildID, isExe))
-	if machine := r.machine(); found.Object != nil && machine.Number != 0 && !found.Object.ELFMachine().IsLike(machine) {
+	if machine := r.machine(); found.Object != nil && machine.Number != 0 && !found.Object.ELFMachine().IsLike(machine) && r.archOf(found.Object) == r.arch {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}
 		o.Close()

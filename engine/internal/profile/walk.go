@@ -71,6 +71,7 @@ type sampler struct {
 	sample    walk.Sample
 	code      sampleCode
 	registers registerReader
+	narrow    narrowSampler // of 32-bit processes
 	runtimes  perfdata.RuntimeStack
 	// version is the space of the sample before.
 	version uint64
@@ -82,9 +83,20 @@ func (r *recording) sampler() *sampler {
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
+	if r.narrow != nil {
+		if m, err := r.maker.Shared.Library().Machine(r.narrow.name); err == nil {
+			s.narrow.desc = m.Description
+		}
+	}
 	s.code.generated.recording = r
 	s.sample.Code = &s.code
 	return s
+}
+
+// narrowSampler reads the registers of 32-bit processes.
+type narrowSampler struct {
+	desc      *sdk.Description // nil where there is no architecture
+	registers registerReader
 }
 
 // walk walks the samples of a batch.
@@ -159,14 +171,14 @@ var (
 	// The kernel copies them one after the other: the stack pointer may be the
 	// interrupted code's when the PC is not yet.
 	stopRestoring = trace.Stopped{Reason: trace.StopNoRow, Detail: "the kernel may have been giving back the registers that a signal saved"}
-	stop32        = trace.Stopped{Reason: trace.StopPluginFailed, Detail: "the registers are those of a 32-bit process"}
+	stop32        = trace.Stopped{Reason: trace.StopPluginFailed, Detail: "the registers are those of a 32-bit process, which no architecture here reads"}
 	stopNoArch    = trace.Stopped{Reason: trace.StopPluginFailed, Detail: "there is no architecture whose registers these are"}
 )
 
 // userFrames adds the frames of the thread: walked where its registers and its stack were
 // recorded, else as the kernel or the CPU recorded them.
 func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, space *codeSpace, out *walkedBatch) trace.Stopped {
-	set := s.recording.set
+	set, desc, registers, arch := s.recording.set, s.desc, &s.registers, s.recording.arch
 	if stopped, ok := s.runtimeFrames(ctx, recorded, space, out); ok {
 		return stopped
 	}
@@ -177,9 +189,15 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 		// Registers are recorded beside chains, too: the link register by perf for AArch64,
 		// others where they were requested.
 		return s.chainFrames(ctx, recorded, space, out)
-	case recorded.Registers.ABI == perfdata.Registers32:
+	case recorded.Registers.ABI == perfdata.Registers32 && recording32(s.desc):
+	case recorded.Registers.ABI == perfdata.Registers32 && s.narrow.desc == nil:
 		s.topFrame(ctx, recorded, space, out)
 		return stop32
+	case recorded.Registers.ABI == perfdata.Registers32:
+		narrow := s.recording.narrow
+		set, desc, registers, arch = narrow.set, s.narrow.desc, &s.narrow.registers, narrow.name
+	}
+	switch {
 	case set == nil:
 		s.topFrame(ctx, recorded, space, out)
 		return stopNoArch
@@ -187,9 +205,9 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 		s.topFrame(ctx, recorded, space, out)
 		return stopNoProcess
 	}
-	s.sample.Registers = *s.registers.read(set, &recorded.Registers)
+	s.sample.Arch, s.sample.Registers = arch, *registers.read(set, &recorded.Registers)
 	// The bytes of the stack begin at its pointer.
-	s.sample.StackStart, _ = s.sample.Registers.Uint64(s.desc.SP, s.desc.ByteOrder)
+	s.sample.StackStart, _ = s.sample.Registers.Uint64(desc.SP, desc.ByteOrder)
 	s.sample.Stack = recorded.Stack
 	first := len(out.frames)
 	var stopped trace.Stopped
@@ -199,6 +217,9 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 	}
 	return stopped
 }
+
+// recording32 reports whether the recording's own architecture has 32 bits.
+func recording32(d *sdk.Description) bool { return d != nil && d.AddressBits == 32 }
 
 // chainFrames adds the thread's frames as the kernel found them. Where the CPU recorded the
 // calls that the thread was in, they replace all except the innermost, as in perf script: the

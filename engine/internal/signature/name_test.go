@@ -44,6 +44,8 @@ var spellings = map[string][]string{
 	"main._omp_fn":                          {"main._omp_fn.0", "main._omp_fn.12"},
 	"-[Foo bar:]":                           {"-[Foo bar:]"},
 	"main.f.func":                           {"main.f.func1", "main.f.func2", "main.f.func1-range1"},
+	"ns::A::g":                              {"?g@?$A@H@ns@@QEAAXXZ", "?g@?$A@VB@@@ns@@QEBA_NPEAD@Z", "ns::A<int>::g(void)", "ns::A<class B>::g(char *) const", "[thunk]: ns::A<int>::g`adjustor{16}'(void)"},
+	"f::{lambda}":                           {"??R<lambda_1>@?1??f@@YAHXZ@QEBA@XZ", "`f(void)'::`2'::<lambda_1>::operator()(void) const", "f::__l2::<lambda_1>::operator()", "`f'::`2'::<lambda_1>::<lambda_invoker_cdecl>(int)"},
 	"":                                      {"", "<name omitted>", "::", "()", "<<<<"},
 }
 

@@ -4,9 +4,11 @@ package symbolstore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/cabinet"
 	"github.com/unwindd/unwindd/engine/internal/download"
 	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
@@ -20,6 +22,8 @@ func check(path string, f object.RemoteFile) error {
 		return checkSymbols(path, f.ID)
 	case object.RemoteCode:
 		return checkCode(path, f.ID)
+	case object.RemotePDB:
+		return checkPDB(path, f.ID)
 	}
 	o, err := object.Open(path)
 	if err != nil {
@@ -46,6 +50,22 @@ func checkSymbols(path, id string) error {
 	return sameID("identifier in MODULE", m.ID, id)
 }
 
+// checkPDB checks the GUID and the age of a PDB file.
+func checkPDB(path, id string) error {
+	o, err := object.Open(path)
+	switch {
+	case errors.Is(err, object.ErrNotELF):
+		return errors.New("what came is no PDB file")
+	case err != nil:
+		return fmt.Errorf("what came cannot be read as a PDB file: %w", download.WithoutPath(err))
+	}
+	defer o.Close()
+	if !o.IsPDB() {
+		return errors.New("what came is code, expected a PDB file")
+	}
+	return sameID("GUID and age", o.SymbolName(), id)
+}
+
 // checkCode checks the identifier in the headers of a PE file, or the build ID of an ELF file.
 func checkCode(path, id string) error {
 	m, err := object.Map(path)
@@ -55,8 +75,8 @@ func checkCode(path, id string) error {
 	defer m.Close()
 	return object.Guard(func() error {
 		switch data := m.Data(); {
-		case bytes.HasPrefix(data, []byte("MSCF")):
-			return errCabinet
+		case cabinet.Is(data):
+			return errors.New("what came is a cabinet, expected the file itself under its name")
 		case bytes.HasPrefix(data, []byte("\x7fELF")):
 			o, err := object.New(path, data)
 			if err != nil {

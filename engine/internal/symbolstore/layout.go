@@ -31,6 +31,37 @@ type key struct{ file, id, leaf string }
 
 func (k *key) parts() []string { return []string{k.file, k.id, k.leaf} }
 
+// tieredParts returns the parts in a store of two tiers, which has a file index2.txt and a folder
+// for the first two letters of names.
+func (k *key) tieredParts() []string {
+	letters := []rune(k.file)
+	return append([]string{string(letters[:min(len(letters), 2)])}, k.parts()...)
+}
+
+// isMicrosofts reports whether files of a kind lie in Microsoft's stores, in one or two tiers and
+// perhaps in cabinets.
+func isMicrosofts(f *object.RemoteFile) bool {
+	return f.Kind == object.RemoteCode || f.Kind == object.RemotePDB
+}
+
+// places returns the parts of the places of a file, the usual one first.
+func places(f *object.RemoteFile, keys []key) (list [][]string) {
+	for i := range keys {
+		list = append(list, keys[i].parts())
+	}
+	if isMicrosofts(f) {
+		list = append(list, cabinets(keys)[0], keys[0].tieredParts(), cabinets(keys)[1])
+	}
+	return list
+}
+
+// cabinets returns the parts of the places of a file's cabinet, in stores of one and two tiers.
+func cabinets(keys []key) [2][]string {
+	k := keys[0]
+	k.leaf = compressed(k.leaf)
+	return [2][]string{k.parts(), k.tieredParts()}
+}
+
 // keysOf returns the keys of a file, the usual one first: writers of stores differ in the case
 // of letters.
 func keysOf(f object.RemoteFile) ([]key, error) {
@@ -38,6 +69,8 @@ func keysOf(f object.RemoteFile) ([]key, error) {
 	switch f.Kind {
 	case object.RemoteSymbols:
 		k = key{f.Name, breakpadID(f.ID), object.SymbolFileName(f.Name)}
+	case object.RemotePDB:
+		k = key{f.Name, breakpadID(f.ID), f.Name}
 	case object.RemoteCode:
 		k = key{f.Name, f.ID, f.Name}
 	case object.RemoteExecutable:
@@ -59,7 +92,7 @@ func keysOf(f object.RemoteFile) ([]key, error) {
 			keys = append(keys, k)
 		}
 	}
-	if f.Kind == object.RemoteSymbols || f.Kind == object.RemoteCode {
+	if f.Kind == object.RemoteSymbols || isMicrosofts(&f) {
 		add(key{k.file, strings.ToUpper(k.id), k.leaf})
 	}
 	add(key{strings.ToLower(k.file), strings.ToLower(k.id), strings.ToLower(k.leaf)})

@@ -5,10 +5,12 @@ package symbolstore
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/cabinet"
 	"github.com/unwindd/unwindd/engine/internal/download"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/host"
@@ -73,6 +75,9 @@ var protocol = download.Protocol{
 	Place:   place,
 	URLs:    urls,
 	Check:   check,
+	// Files of Microsoft's stores may be in cabinets.
+	IsPacked: isPacked,
+	Unpack:   unpack,
 	// A truncated symbol file has no other sign.
 	NeedsSize: func(f object.RemoteFile) bool { return f.Kind == object.RemoteSymbols },
 }
@@ -86,34 +91,44 @@ func place(f object.RemoteFile) (download.Name, error) {
 	return download.Name{Dir: keys[0].id, Names: []string{keys[0].leaf}}, nil
 }
 
+// isPacked reports whether what came for a file is a cabinet.
+func isPacked(path string, f object.RemoteFile) (is bool) {
+	m, err := object.Map(path)
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	_ = object.Guard(func() error { is = cabinet.Is(m.Data()) && isMicrosofts(&f); return nil })
+	return is
+}
+
+// unpack writes the file that is in a cabinet.
+func unpack(w io.Writer, path string, f object.RemoteFile, most int64) error {
+	m, err := object.Map(path)
+	if err != nil {
+		return download.WithoutPath(err)
+	}
+	defer m.Close()
+	return object.Guard(func() error { return cabinet.Unpack(w, m.Data(), f.Name, most) })
+}
+
 // isCacheDir reports whether a name is that of an identifier's directory.
 func isCacheDir(name string) bool {
 	return isID(strings.TrimPrefix(strings.TrimPrefix(name, "elf-buildid-"), "sym-"))
 }
 
-// urls returns a server's URLs of a file: the server's URL with the parts of a key appended.
+// urls returns a server's URLs of a file: the server's URL with the parts of a place appended.
 func urls(server *url.URL, f object.RemoteFile) []*url.URL {
 	keys, err := keysOf(f)
 	if err != nil {
 		return nil
 	}
-	list := make([]*url.URL, 0, len(keys))
-	for i := range keys {
-		list = append(list, server.JoinPath(keys[i].escaped()...))
-	}
-	if f.Kind == object.RemoteCode { // check refuses a cabinet with its reason
-		k := keys[0]
-		k.leaf = compressed(k.leaf)
-		list = append(list, server.JoinPath(k.escaped()...))
+	var list []*url.URL
+	for _, parts := range places(&f, keys) {
+		for i := range parts {
+			parts[i] = url.PathEscape(parts[i])
+		}
+		list = append(list, server.JoinPath(parts...))
 	}
 	return list
-}
-
-// escaped returns the parts of a key, escaped for a URL.
-func (k *key) escaped() []string {
-	parts := k.parts()
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	return parts
 }

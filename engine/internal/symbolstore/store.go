@@ -81,67 +81,37 @@ func newStore(text string, o download.Options) (Store, error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return directory{text}, nil
+		return newDirectory(text, o), nil
 	case info.Mode().IsRegular():
-		return single{text}, nil
+		return newSingle(text), nil
 	}
-	return nil, fmt.Errorf("%s: %w, expected a directory, a URL or a symbol file", text, object.ErrNotRegular)
+	return nil, fmt.Errorf("%s: %w, expected a directory, a URL, a symbol file or a PDB file", text, object.ErrNotRegular)
 }
 
-// errCabinet means that a file is compressed in an unsupported format.
-var errCabinet = errors.New("it is a cabinet (.cab), which is not read: expand it")
+// single is a user-provided symbol file or PDB file. It serves any module with its identifier,
+// regardless of the module's name.
+type single struct {
+	path  string
+	isPDB bool
+}
 
-// directory is a store on this machine.
-type directory struct{ path string }
-
-func (d directory) Close() {}
-
-// Fetch looks for a file at the places of the layout, and in the directory itself. It does not
-// follow symbolic links out of the directory.
-func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	keys, err := keysOf(f)
+func newSingle(path string) single {
+	o, err := object.Open(path)
 	if err != nil {
-		return "", refused(d.path, err)
+		return single{path, false}
 	}
-	places := make([]string, 0, len(keys)+1)
-	for i := range keys {
-		places = append(places, filepath.Join(keys[i].parts()...))
-	}
-	if f.Kind != object.RemoteDebuginfo {
-		places = append(places, keys[0].leaf)
-	}
-	for _, place := range places {
-		path, _, err := object.Locate(d.path, place)
-		if err == nil {
-			err = check(path, f)
-		}
-		if err == nil {
-			return path, tried
-		}
-		if a := attempt(filepath.Join(d.path, place), err); a.Kind != object.Absent && !errors.Is(err, object.ErrNotRegular) {
-			tried = append(tried, a)
-		}
-	}
-	if len(tried) == 0 && f.Kind == object.RemoteCode {
-		cab := filepath.Join(keys[0].file, keys[0].id, compressed(keys[0].leaf))
-		if _, _, err := object.Locate(d.path, cab); err == nil {
-			return "", []object.Attempt{{Path: filepath.Join(d.path, cab), Reason: errCabinet.Error(), Kind: object.Unreadable}}
-		}
-	}
-	if len(tried) == 0 {
-		tried = []object.Attempt{{Path: filepath.Join(d.path, places[0]), Reason: "no such file", Kind: object.Absent}}
-	}
-	return "", tried
+	defer o.Close()
+	return single{path, o.IsPDB()}
 }
-
-// single is a user-provided symbol file. It serves any module with its identifier, regardless of
-// the module's name.
-type single struct{ path string }
 
 func (s single) Close() {}
 
 func (s single) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	if f.Kind != object.RemoteSymbols {
+	kind := object.RemoteSymbols
+	if s.isPDB {
+		kind = object.RemotePDB
+	}
+	if f.Kind != kind {
 		return "", nil
 	}
 	err := check(s.path, f)
@@ -149,10 +119,19 @@ func (s single) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 		return s.path, nil
 	}
 	a := attempt(s.path, err)
-	if m, _ := breakpad.Identify(s.path); a.Kind == object.Mismatched && !strings.EqualFold(m.Name, f.Name) {
+	if a.Kind == object.Mismatched && !strings.EqualFold(s.name(), f.Name) {
 		a.Kind = object.Absent // it is of another module, which is no problem of this one
 	}
 	return "", []object.Attempt{a}
+}
+
+// name returns the name of the file whose symbols it has.
+func (s single) name() string {
+	if s.isPDB {
+		return filepath.Base(s.path)
+	}
+	m, _ := breakpad.Identify(s.path)
+	return m.Name
 }
 
 func attempt(path string, err error) object.Attempt {

@@ -363,8 +363,8 @@ func TestSingleFiles(t *testing.T) {
 	refuses(t, c, object.RemoteFile{Kind: object.RemoteSymbols, Name: "ntdll.pdb", ID: otherID}, object.Absent, "expected "+otherID)
 }
 
-// TestCabinetsAreSaid is of code that a store has compressed.
-func TestCabinetsAreSaid(t *testing.T) {
+// TestBadCabinetsAreSaid is of code that a store has compressed.
+func TestBadCabinetsAreSaid(t *testing.T) {
 	of := object.RemoteFile{Kind: object.RemoteCode, Name: "kernel32.dll", ID: "590285E9e0000"}
 	dir := t.TempDir()
 	put(t, dir, "kernel32.dll/590285E9e0000/kernel32.dl_", []byte("MSCF"))

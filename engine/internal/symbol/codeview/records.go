@@ -37,7 +37,7 @@ const (
 type Pointer struct {
 	Target     TypeIndex
 	Mode       PointerMode
-	Size       uint8 // bytes; 0: by its kind, 4 of near32 and 8 of 64 bits
+	Size       uint8 // bytes; 0: unknown
 	Qualifiers Qualifiers
 	Class      TypeIndex // of pointers to members
 	// Inheritance is the representation of a pointer to a member: a CV_pmtype.
@@ -119,12 +119,9 @@ func (c *cursor) err() error {
 	return nil
 }
 
-// Kinds of pointers, CV_ptrtype.
-const (
-	pointerNear32 = 0x0a
-	pointerFar32  = 0x0b
-	pointer64     = 0x0c
-)
+// sizesOfKinds are the sizes of pointers by CV_ptrtype: near, far and huge ones of 16 bits, near
+// and far ones of 32, and those of 64.
+var sizesOfKinds = [32]uint8{0: 2, 1: 4, 2: 4, 0x0a: 4, 0x0b: 6, 0x0c: 8}
 
 // DecodePointer decodes a record of the kind LFPointer.
 func DecodePointer(data []byte) (p Pointer, err error) {
@@ -133,18 +130,13 @@ func DecodePointer(data []byte) (p Pointer, err error) {
 	attributes := c.u32()
 	p.Mode, p.Size = PointerMode(attributes>>5&7), uint8(attributes>>13&0x3f)
 	p.Qualifiers = qualifiersAt(attributes, 10, 9, 11, 12)
-	if p.Size == 0 {
-		switch attributes & 0x1f {
-		case pointerNear32:
-			p.Size = 4
-		case pointerFar32:
-			p.Size = 6
-		case pointer64:
-			p.Size = 8
-		}
-	}
 	if p.Mode == ModeDataMember || p.Mode == ModeMemberFunction {
 		p.Class, p.Inheritance = c.index(), c.u16()
+		return p, c.err()
+	}
+	// LLVM writes the size of the target into references to arguments that are passed in memory.
+	if size := sizesOfKinds[attributes&0x1f]; size > 0 {
+		p.Size = size
 	}
 	return p, c.err()
 }

@@ -85,3 +85,31 @@ func SimpleType(index TypeIndex) (Simple, bool) {
 	s.PointerSize = pointerSizes[index>>8]
 	return s, ok
 }
+
+// otherNames are names of simple types that compilers write into the names of templates.
+var otherNames = map[string]TypeIndex{
+	"unsigned": 0x75, "long long": 0x76, "unsigned long long": 0x77, "std::nullptr_t": Nullptr, "nullptr_t": Nullptr, "decltype(nullptr)": Nullptr,
+	"signed": 0x74, "_Bool": 0x30,
+}
+
+// simpleNames are the simple types by name. Of several with one name it is the one that compilers
+// write.
+var simpleNames = func() map[string]TypeIndex {
+	all := map[string]TypeIndex{}
+	for kind, s := range simpleKinds {
+		if known, ok := all[s.Name]; !ok || TypeIndex(kind) > known {
+			all[s.Name] = TypeIndex(kind)
+		}
+	}
+	all["float"] = 0x40
+	for name, index := range otherNames {
+		all[name] = index
+	}
+	return all
+}()
+
+// SimpleNamed returns the simple type of a name.
+func SimpleNamed(name string) (TypeIndex, bool) {
+	index, ok := simpleNames[name]
+	return index, ok
+}

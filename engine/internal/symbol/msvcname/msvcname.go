@@ -5,6 +5,8 @@
 // where it differs.
 package msvcname
 
+import "strings"
+
 // Style has what an undecorated name leaves out. As with llvm-undname's flags, types in the name of a
 // class or of a scope around the name are always written whole, and pointers to functions always have
 // their convention and result.
@@ -36,6 +38,20 @@ const (
 // IsDecorated reports whether a name begins as a decorated one. The names in type descriptors, which
 // begin with a dot, are not meant: they are no symbols.
 func IsDecorated(name string) bool { return len(name) > 1 && name[0] == '?' }
+
+// Type returns the type whose name is in its type descriptor, such as class error for .?AVerror@@; false
+// where the name cannot be read.
+func Type(descriptor string) (string, bool) {
+	code, ok := strings.CutPrefix(descriptor, typeinfo)
+	r := &reader{rest: code, work: maxWork}
+	t := r.readType(mayHave)
+	if !ok || r.isBad || r.rest != "" {
+		return "", false
+	}
+	w := &writer{}
+	w.node(t)
+	return string(w.out), !w.isFull
+}
 
 // Undecorate returns the readable form of a name; false where it cannot be read, or would have 64 KiB
 // or more. What follows a name that is complete is ignored, such as the suffix of a clone. The name in

@@ -105,6 +105,17 @@ func expect(t *testing.T, name string, style Style, want string) {
 	}
 }
 
+func TestTypesOfDescriptorsAreReadable(t *testing.T) {
+	for descriptor, want := range map[string]string{
+		".?AVerror@app@@": "class app::error", ".?AV?$E@H@@": "class E<int>", ".PEAD": "char *", ".H": "int", ".W4E@@": "enum E", ".P6AXH@Z": "void (__cdecl *)(int)",
+		"": "", ".": "", "?AVerror@@": "", ".?AVerror@@x": "", ".?AVerror@": "", ".0": "",
+	} {
+		if got, ok := Type(descriptor); got != want || ok != (want != "") {
+			t.Errorf("%q is %q, %v, expected %q", descriptor, got, ok, want)
+		}
+	}
+}
+
 func TestEachPartOfAStyleLeavesOutItsOwn(t *testing.T) {
 	const function, variable = "?f@A@@UEAAHXZ", "?x@A@@2HA"
 	for _, c := range []struct {
@@ -203,6 +214,7 @@ func FuzzUndecorate(f *testing.F) {
 		if len(name) > 1<<13 {
 			t.Skip("symbol.Demangle leaves longer ones")
 		}
+		Type(name)
 		for _, style := range []Style{{}, Stacks} {
 			got, ok := Undecorate(name, style)
 			if len(got) >= maxResult || ok && got == "" {

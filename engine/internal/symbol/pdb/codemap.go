@@ -145,7 +145,7 @@ func (f *File) Functions() (list []symbol.Symbol) {
 		m := f.codeMap()
 		for i := range m.functions {
 			p := &m.functions[i]
-			name := f.procedureName(f.dbi.modules()[p.module].index(), p.procedure)
+			name, _ := f.procedureName(f.dbi.modules()[p.module].index(), p.procedure)
 			if start, ok := f.address(p.start); ok && name != "" {
 				list = append(list, symbol.Symbol{Name: name, Start: start, End: start + uint64(p.end-p.start)})
 			}

@@ -2,8 +2,11 @@
 
 package pdb
 
-// Data calls yield with the variables that have symbols, in any order. The size is 0 where it is
-// unknown.
+import "github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+
+// Data calls yield with the variables that have symbols, in any order: by their own names those
+// that have a type, by decorated ones all that other object files can use. The size is 0 where it
+// is unknown.
 func (f *File) Data(yield func(name string, address, size uint64)) error {
 	f.guard(func() {
 		s := f.container.Stream(int(f.dbi.recordStream))
@@ -33,8 +36,12 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 	if !ok || r.cut {
 		return
 	}
+	size := uint64(0)
 	switch r.kind {
 	case kindGlobalData, kindLocalData:
+		if t := f.types(); t.types != nil {
+			size, _ = t.types.Size(codeview.TypeIndex(first))
+		}
 	case kindPublic:
 		if first&(publicIsCode|publicIsFunction) != 0 {
 			return
@@ -43,6 +50,6 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 		return
 	}
 	if address, ok := f.address(rva); ok {
-		yield(r.text(), address, 0)
+		yield(r.text(), address, size)
 	}
 }

@@ -5,6 +5,7 @@ package pdb
 import (
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -122,7 +123,7 @@ func (f *File) function(x *found) (s trace.Symbol, ok bool) {
 	var name string
 	start := x.procedure.start
 	if x.isNamed {
-		name = f.procedureName(x.index, x.procedure)
+		name, s.Name = f.procedureName(x.index, x.procedure)
 	} else if p, ok := f.publicFor(x); ok {
 		start, name = p.rva, p.name
 	}
@@ -130,7 +131,7 @@ func (f *File) function(x *found) (s trace.Symbol, ok bool) {
 		return s, false
 	}
 	s.Equals = x.equals
-	s.Function, s.LinkageName = f.readable(name)
+	s.Function, s.LinkageName = f.readable(name, s.Name)
 	s.Start, s.HasStart = f.address(start)
 	return s, true
 }
@@ -147,12 +148,13 @@ func (f *File) publicFor(x *found) (p public, ok bool) {
 }
 
 // procedureName returns the name of the function of a procedure: the decorated name of a public
-// symbol at its start, else the one of its record.
-func (f *File) procedureName(x *moduleIndex, p procedure) string {
-	if public, ok := f.publics().before(p.start); ok && public.rva == p.start {
-		return public.name
+// symbol at its start, else its own, which its record has.
+func (f *File) procedureName(x *moduleIndex, p procedure) (name, own string) {
+	own = f.recordName(x, p)
+	if public, ok := f.publics().named(p.start, own); ok {
+		return public.name, own
 	}
-	return f.recordName(x, p)
+	return own, own
 }
 
 // recordName is the name of the record of a procedure.
@@ -167,22 +169,18 @@ func (f *File) recordName(x *moduleIndex, p procedure) string {
 	return r.name()
 }
 
-// readable returns the readable form of a name, and the linkage name where it is another.
-func (f *File) readable(name string) (function, linkage string) {
-	function = f.undecorated(name)
-	if function == name {
+// readable returns the readable form of a name, and the linkage name where it is another. Names of
+// public symbols on 32-bit x86 have the calling convention of functions of C: _cdecl, _stdcall@4,
+// @fastcall@8, vectorcall@@16.
+func (f *File) readable(name, own string) (function, linkage string) {
+	function = name
+	if name != own && f.identity.Machine == pe.MachineX86 {
+		function = pe.WithoutConvention(name)
+	}
+	if function = symbol.Demangle(function); function == name {
 		return function, ""
 	}
 	return function, name
-}
-
-// undecorated is symbol.Demangle, also of the names that Windows gives to functions of C on
-// 32-bit x86: _cdecl, _stdcall@4, @fastcall@8, vectorcall@@16.
-func (f *File) undecorated(name string) string {
-	if f.identity.Machine == machineX86 {
-		name = withoutConvention(name)
-	}
-	return symbol.Demangle(name)
 }
 
 // address is the address of an RVA in the space of symbols.
@@ -210,10 +208,12 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 			continue
 		}
 		sites.enter()
+		if !sites.isKnown {
+			continue
+		}
 		row := &sites.rows[i]
-		dst = append(dst, trace.Symbol{
-			Function: f.inlineeName(sites.id), Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column,
-		})
+		name := f.inlineeName(x.index, sites.id)
+		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column})
 	}
 	slices.Reverse(dst[first:])
 	return dst
@@ -240,6 +240,9 @@ type siteReader struct {
 	start, innerEnd uint32
 	id              uint32
 	rows            []siteRow
+	// isKnown is set where the module has the function's place. It has none where the function's
+	// library has no debug information: such calls are left out, and their code keeps its line.
+	isKnown bool
 }
 
 // next finds the next call.
@@ -258,16 +261,9 @@ func (s *siteReader) next() bool {
 		if r.kind == kindInlineSite2 {
 			r.u32() // how often it is called
 		}
-		from, isKnown := s.x.inlinee(s.id)
-		if !isKnown {
-			from.file = noFile
-		}
+		var from inlinee
+		from, s.isKnown = s.x.inlinee(s.id)
 		s.rows = appendRows(s.rows[:0], r.b, from)
-		for i := range s.rows {
-			if !isKnown {
-				s.rows[i].line = 0 // it would count from an unknown line
-			}
-		}
 		return true
 	}
 }

@@ -69,12 +69,13 @@ func (c *coder) read(code []codePiece) bool {
 	p := &c.m.functions[code[0].function]
 	c.module = &c.f.dbi.modules()[p.module]
 	c.index = c.module.index()
-	name := c.f.procedureName(c.index, p.procedure)
+	name, own := c.f.procedureName(c.index, p.procedure)
 	if name == "" {
 		return false
 	}
 	c.out = symbol.FunctionCode{IsShared: p.isShared, Ranges: c.out.Ranges[:0], Lines: c.out.Lines[:0], Calls: c.out.Calls[:0]}
-	c.out.Function, c.out.LinkageName = c.f.readable(name)
+	c.out.Function, c.out.LinkageName = c.f.readable(name, own)
+	c.out.Name = own
 	c.out.Start, c.out.HasStart = c.f.address(p.start)
 	for _, piece := range code {
 		c.out.Ranges = append(c.out.Ranges, c.codeRange(piece.section))
@@ -134,7 +135,7 @@ func (c *coder) addCalls() {
 		}
 		first := len(c.out.Calls)
 		eachPlace(s.rows, around, func(code section, place callPlace) {
-			call := symbol.InlinedCall{Function: c.f.inlineeName(s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
+			call := symbol.InlinedCall{Function: c.f.inlineeName(c.index, s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
 			n := slices.IndexFunc(c.out.Calls[first:], func(o symbol.InlinedCall) bool {
 				return o.CallFile == call.CallFile && o.CallLine == call.CallLine
 			})
@@ -300,7 +301,8 @@ func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) []tr
 	position := p.position
 	for number := p.site; number >= 0; number = t.sites[number].parent {
 		s := &t.sites[number]
-		dst = append(dst, trace.Symbol{Function: f.inlineeName(s.id), Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
+		name := f.inlineeName(x, s.id)
+		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
 		around := t.rows
 		if s.parent >= 0 {
 			around = t.sites[s.parent].rows

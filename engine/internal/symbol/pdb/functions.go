@@ -20,7 +20,7 @@ func (f *File) Function(address uint64) (s symbol.Symbol, ok bool) {
 			if x.part.number > 0 {
 				start, end = x.part.start, x.part.end
 			}
-			s.Name = f.procedureName(x.index, x.procedure)
+			s.Name, _ = f.procedureName(x.index, x.procedure)
 			ok = s.Name != ""
 		} else if p, isThere := f.publicFor(&x); isThere {
 			start, s.Name, ok = p.rva, p.name, true

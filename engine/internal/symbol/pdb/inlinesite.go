@@ -124,10 +124,8 @@ func (a *annotations) begin() {
 	if a.isOpen {
 		a.end(a.offset)
 	}
-	a.dst = append(a.dst, siteRow{
-		start: a.offset, part: a.part,
-		position: position{file: a.file, line: int(int32(a.from.line) + a.line), column: int(a.column)}, //nolint:gosec // lines of 24 bits
-	})
+	line := max(int32(a.from.line)+a.line, 0) //nolint:gosec // lines of 24 bits; before the first there is none
+	a.dst = append(a.dst, siteRow{start: a.offset, part: a.part, position: position{file: a.file, line: int(line), column: int(a.column)}})
 	a.isOpen = true
 }
 

@@ -20,6 +20,8 @@ type moduleIndex struct {
 	lines      []lineTable
 	inlinees   []inlinee // by identifier
 	files      part      // of the list of files
+	imports    part      // identifiers of other modules
+	exports    part      // identifiers for other modules
 }
 
 // lineTable is a DEBUG_S_LINES: the lines of some code, mostly of a function.
@@ -39,9 +41,9 @@ type inlinee struct {
 const (
 	partLines       = 0xf2
 	partFiles       = 0xf4
-	partFrameData   = 0xf5
 	partInlinees    = 0xf6
-	partIsIgnored   = 0x80000000
+	partImports     = 0xf7
+	partExports     = 0xf8
 	moduleSignature = 4 // of C13; older ones are 1 (C7) and 2 (C11)
 )
 
@@ -180,6 +182,10 @@ func (x *moduleIndex) findLines(f *File, at, end uint32) {
 			x.addLines(f, p)
 		case partFiles:
 			x.files = p
+		case partImports:
+			x.imports = p
+		case partExports:
+			x.exports = p
 		case partInlinees:
 			hasInlinees = append(hasInlinees, p)
 		}

@@ -43,7 +43,10 @@ type File struct {
 	types     func() *idTypes
 	codeMap   func() *codeMap
 
-	kept atomic.Int64 // bytes of memory that the indexes take
+	moduleNumbers func() map[string]int
+
+	kept      atomic.Int64 // bytes of memory that the indexes take
+	openTypes atomic.Pointer[idTypes]
 
 	mu       sync.Mutex
 	problems problems.List[string]
@@ -83,6 +86,7 @@ func New(name string, data []byte, base uint64) (*File, error) {
 	f.publics = sync.OnceValue(f.readPublics)
 	f.frameData = sync.OnceValue(f.readFrameTables)
 	f.types = sync.OnceValue(f.readTypes)
+	f.moduleNumbers = sync.OnceValue(f.readModuleNumbers)
 	f.codeMap = sync.OnceValue(f.readCodeMap)
 	return f, nil
 }
@@ -132,7 +136,17 @@ func (f *File) note(err error) {
 }
 
 // MemorySize is about how many bytes the data read so far takes, without the mapped file.
-func (f *File) MemorySize() uint64 { return uint64(f.kept.Load()) } //nolint:gosec // not negative
+func (f *File) MemorySize() uint64 {
+	size := uint64(f.kept.Load()) //nolint:gosec // not negative
+	if t := f.openTypes.Load(); t != nil {
+		for _, x := range []*codeview.Types{t.types, t.ids} {
+			if x != nil {
+				size += x.MemorySize()
+			}
+		}
+	}
+	return size
+}
 
 // ReleasePages releases the pages of the file that were read so far.
 func (f *File) ReleasePages() { f.mapping.ReleasePages(0, uint64(len(f.data))) }
@@ -171,5 +185,6 @@ func (f *File) readTypes() *idTypes {
 			f.note(err)
 		}
 	}
+	f.openTypes.Store(t)
 	return t
 }

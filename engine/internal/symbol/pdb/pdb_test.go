@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -172,7 +173,7 @@ func moved() *testFile {
 	s.procedure(kindGlobalProc, 0, 0x40, "moved")
 	s.procedure(kindGlobalProc, 0x40, 0x20, "gone")
 	return &testFile{
-		machine: machineX86, sections: []section{{0x2000, 0x4000}}, original: []section{{0x1000, 0x2000}}, names: []string{"a.c\x00x"},
+		machine: pe.MachineX86, sections: []section{{0x2000, 0x4000}}, original: []section{{0x1000, 0x2000}}, names: []string{"a.c\x00x"},
 		modules: []testModule{{symbols: s.b, contributions: []contribution{{section{0, 0x60}, 0}}, c13: slices.Concat(subsection(partFiles, 1, 0), lineRows(0, 0x40, 0, 0, 1, 0x10, 2, 0x30, 3))}},
 		publics: []testPublic{{place{1, 0}, publicIsFunction, "_moved@8"}},
 		// The second half of the function lies before the first.
@@ -217,7 +218,7 @@ func TestAddressesOfMovedCodeAreTranslated(t *testing.T) {
 func TestFrameDataAndFPOAreRead(t *testing.T) {
 	program := "$T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + ="
 	file := &testFile{
-		machine: machineX86, sections: code, names: []string{program},
+		machine: pe.MachineX86, sections: code, names: []string{program},
 		frameData: slices.Concat(bytesOf(0x1000, 0x40, 0, 4, 0, 1, uint16(2), uint16(0), 4), bytesOf(0x1001, 0x3f, 8, 4, 12, 1, uint16(1), uint16(4), 0)),
 		fpo:       slices.Concat(bytesOf(0x1000, 0x40, 9, uint16(9), uint8(9), uint8(0)), bytesOf(0x1040, 0x10, 3, uint16(2), uint8(5), uint8(0x13)), bytesOf(0x1050, 0x10, 0, uint16(0), uint8(0), uint8(0x40))),
 	}
@@ -231,16 +232,6 @@ func TestFrameDataAndFPOAreRead(t *testing.T) {
 	} {
 		if got, ok := f.FrameData(testBase + rva); got != want || ok != (want.End != 0) {
 			t.Errorf("%#x: %+v, %v, expected %+v", rva, got, ok, want)
-		}
-	}
-}
-
-func TestNamesOfCOn32BitX86LoseTheirConvention(t *testing.T) {
-	for name, want := range map[string]string{
-		"_main": "main", "_f@4": "f", "@f@8": "f", "f@@16": "f", "?f@@YAXXZ": "?f@@YAXXZ", "_": "_", "": "", "@": "@", "f": "f", "_f@x": "f@x", "__imp__f@4": "_imp__f", "@@4": "@@4", "f@4": "f",
-	} {
-		if got := withoutConvention(name); got != want {
-			t.Errorf("%s is %s, expected %s", name, got, want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"unsafe"
 
-	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
@@ -119,6 +119,28 @@ func (p *publics) before(rva uint32) (s public, ok bool) {
 	return s, ok && s.rva <= rva
 }
 
+// maxSame bounds the symbols at one address that are looked at.
+const maxSame = 64
+
+// named returns the symbol at an RVA: of several, the one with a procedure's own name, else the
+// last.
+func (p *publics) named(rva uint32, own string) (s public, ok bool) {
+	last := p.search(rva) - 1
+	for i := last; i >= 0 && last-i < maxSame; i-- {
+		next, isThere := p.number(uint32(i)) //nolint:gosec // not negative
+		if !isThere || next.rva != rva {
+			break
+		}
+		if !ok {
+			s, ok = next, true
+		}
+		if next.name == own || p.f.identity.Machine == pe.MachineX86 && pe.WithoutConvention(next.name) == own {
+			return next, true
+		}
+	}
+	return s, ok
+}
+
 // trampolineName is the name of a jump to a function: of the table that incremental linking makes,
 // or of an island within reach of a branch. Debuggers of Windows write @ILT+OFFSET(NAME).
 func (f *File) trampolineName(r record) string {
@@ -143,16 +165,6 @@ func (f *File) trampolineName(r record) string {
 		return "@island(" + name + ")"
 	}
 	return fmt.Sprintf("@ILT+%d(%s)", offset-min(offset, f.publics().table), name)
-}
-
-// name returns the qualified name of a function by its identifier.
-func (t *idTypes) name(id uint32) string {
-	if t.ids != nil {
-		if name := t.ids.FunctionName(codeview.TypeIndex(id)); name != "" {
-			return name
-		}
-	}
-	return fmt.Sprintf("[identifier %#x]", id)
 }
 
 // omap translates between the addresses of symbols and those of an image whose parts were

@@ -123,6 +123,9 @@ func (t *tree) readSites(f *File, x *moduleIndex, p procedure, code []piece) (or
 		}
 	}
 	for sites.next() {
+		if !sites.isKnown {
+			continue
+		}
 		pop(sites.start)
 		s := site{id: sites.id, parent: -1, depth: len(around)}
 		within := code

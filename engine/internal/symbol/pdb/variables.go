@@ -223,5 +223,6 @@ func (f *File) Global(at uint32) (Record, bool) {
 	return Record{r.kind, r.b, r.at}, ok && isGlobal[r.kind]
 }
 
-// InlineeName returns the qualified name of an inlined function by its identifier.
-func (f *File) InlineeName(id uint32) string { return f.inlineeName(id) }
+// InlineeName returns the qualified name of an inlined function by its identifier in the function's
+// module.
+func (r *FunctionRecords) InlineeName(id uint32) string { return r.file.inlineeName(r.found.index, id) }

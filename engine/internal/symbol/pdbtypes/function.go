@@ -181,7 +181,7 @@ func readBlock(w *functionWriter, s pdb.Record) error {
 func readSite(w *functionWriter, s pdb.Record) error {
 	f := fields{b: s.Data}
 	f.take(8)
-	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], text(dw.AttrName, w.file.InlineeName(f.u32())))
+	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], text(dw.AttrName, w.records.InlineeName(f.u32())))
 }
 
 func readEnd(w *functionWriter, _ pdb.Record) error {
@@ -197,7 +197,7 @@ func readEnd(w *functionWriter, _ pdb.Record) error {
 
 func readStatic(w *functionWriter, s pdb.Record) error {
 	if v, ok := decodeStatic(s); ok {
-		w.writeStatic(&v)
+		w.writeStatic(&v, true)
 	}
 	return nil
 }

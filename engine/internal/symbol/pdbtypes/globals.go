@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/internal/dw"
@@ -64,20 +65,23 @@ func (m *maker) Global(at uint64) (dwarf.MadeUnit, error) {
 	u := m.newUnit(false, 0)
 	u.entry(dw.TagCompileUnit, true, number(dw.AttrLanguage, dw.LangCPP14))
 	v.name = u.enter(v.name)
-	u.writeStatic(&v, flag(dw.AttrExternal))
+	u.writeStatic(&v, false, flag(dw.AttrExternal))
 	for u.open > 1 {
 		u.end()
 	}
 	return u.finish()
 }
 
-// writeStatic writes a variable at an address, or a constant.
-func (u *unit) writeStatic(v *static, more ...attr) {
+// writeStatic writes a variable at an address, or a constant. isLocal tells one of a function.
+func (u *unit) writeStatic(v *static, isLocal bool, more ...attr) {
 	attrs := append(u.typed([]attr{text(dw.AttrName, v.name)}, v.typ), more...)
 	switch {
 	case v.isConstant:
 		n, ok := v.value.Uint64()
-		if !ok {
+		if isConst, isScalar := u.constancy(v.typ); !ok || !isScalar || isLocal && !isConst {
+			// Of a variable that was optimized out LLVM writes one of the numbers that it, or a part
+			// of it, had somewhere.
+			u.entry(dw.TagVariable, false, attrs...)
 			return
 		}
 		value := number(dw.AttrConstValue, n)
@@ -102,4 +106,27 @@ func (u *unit) constOp() byte {
 		return dw.OpConst4u
 	}
 	return dw.OpConst8u
+}
+
+// constancy reports whether a type is const, and whether its values are one number.
+func (m *maker) constancy(index codeview.TypeIndex) (isConst, isScalar bool) {
+	for range maxScopes {
+		if s, ok := codeview.SimpleType(index); ok {
+			return isConst, s.Encoding != 0
+		}
+		kind, data, err := m.types.Record(index)
+		if err != nil {
+			return isConst, false
+		}
+		if kind != codeview.LFModifier {
+			return isConst, kind == codeview.LFPointer || kind == codeview.LFEnum
+		}
+		q, err := codeview.DecodeModifier(data)
+		if err != nil {
+			return isConst, false
+		}
+		isConst = isConst || q.Qualifiers&codeview.Const != 0
+		index = q.Target
+	}
+	return isConst, false
 }

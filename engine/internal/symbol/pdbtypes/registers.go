@@ -34,6 +34,7 @@ const registerFrame = 30006
 // machine is what an architecture has of its own.
 type machine struct {
 	addressSize uint64
+	hasX87      bool // real numbers of 10 bytes
 	runs        []registerRun
 	// basePointers are the registers of CodeView that S_FRAMEPROC numbers, 0 for none.
 	basePointers [4]uint16
@@ -43,7 +44,7 @@ type machine struct {
 // psABIs: on x86-64 they are rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, ..., on i386 eax, ecx,
 // edx, ebx, esp, ebp, esi, edi.
 var machines = map[uint16]*machine{
-	pe.MachineX86_64: {8, []registerRun{
+	pe.MachineX86_64: {8, true, []registerRun{
 		{1, 1, 0, []uint64{0, 2, 1, 3}},                     // al, cl, dl, bl
 		{5, 1, 1, []uint64{0, 2, 1, 3}},                     // ah, ch, dh, bh
 		{9, 2, 0, []uint64{0, 2, 1, 3, 7, 6, 4, 5}},         // ax, cx, dx, bx, sp, bp, si, di
@@ -64,7 +65,7 @@ var machines = map[uint16]*machine{
 		{726, 64, 0, append(from(17, 16), from(67, 16)...)}, // zmm0
 		{758, 8, 0, from(118, 8)},                           // k0
 	}, [4]uint16{0, 335, 334, 341}}, // rsp, rbp, r13
-	pe.MachineX86: {4, []registerRun{
+	pe.MachineX86: {4, true, []registerRun{
 		{1, 1, 0, from(0, 4)},     // al, cl, dl, bl
 		{5, 1, 1, from(0, 4)},     // ah, ch, dh, bh
 		{9, 2, 0, from(0, 8)},     // ax, ...
@@ -73,7 +74,7 @@ var machines = map[uint16]*machine{
 		{146, 8, 0, from(29, 8)},  // mm0
 		{154, 16, 0, from(21, 8)}, // xmm0
 	}, [4]uint16{0, registerFrame, 22, 20}}, // ebp, ebx
-	pe.MachineARM64: {8, []registerRun{
+	pe.MachineARM64: {8, false, []registerRun{
 		{10, 4, 0, from(0, 31)},   // w0
 		{50, 8, 0, from(0, 32)},   // x0 to sp
 		{100, 4, 0, from(64, 32)}, // s0

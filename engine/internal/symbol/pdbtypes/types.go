@@ -66,12 +66,27 @@ func (u *unit) writeSimple(index codeview.TypeIndex, s *codeview.Simple) {
 		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, "decltype(nullptr)"), number(dw.AttrByteSize, u.machine.addressSize))
 	case s.PointerSize > 0:
 		u.entry(dw.TagPointerType, false, u.typed([]attr{number(dw.AttrByteSize, s.PointerSize)}, index&0xff)...)
+	case index == float128 && u.machine.hasX87:
+		array := u.here()
+		u.entry(dw.TagArrayType, true, u.typed(nil, unsignedChar)...)
+		u.entry(dw.TagSubrangeType, false, number(dw.AttrCount, s.Size))
+		u.end()
+		u.local[index] = u.here()
+		u.entry(dw.TagTypedef, false, text(dw.AttrName, "long double or __float128"), attr{name: dw.AttrType, form: dw.FormRef4})
+		u.fill(array)
 	case s.Size == 0:
 		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, s.Name))
 	default:
 		u.entry(dw.TagBaseType, false, text(dw.AttrName, s.Name), number(dw.AttrByteSize, s.Size), number(dw.AttrEncoding, uint64(s.Encoding)))
 	}
 }
+
+// float128 is a real number of 16 bytes. LLVM writes it for both such types of MinGW on x86, of which
+// one has its value in 10 bytes. Which one it is cannot be told, so its bytes are shown.
+const (
+	float128     codeview.TypeIndex = 0x43
+	unsignedChar codeview.TypeIndex = 0x20
+)
 
 // qualifierTags are the entries of qualifiers, in the order in which they are around a type.
 // DWARF has none for __unaligned.
@@ -349,6 +364,7 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 	size, _ := u.types.Size(c.Underlying)
 	u.entry(dw.TagEnumerationType, true, u.typed(append(attrs, number(dw.AttrByteSize, size)), c.Underlying)...)
 	simple, _ := codeview.SimpleType(c.Underlying)
+	bits := 8 * min(size, 8)
 	isSigned := simple.Encoding == dw.ATESigned || simple.Encoding == dw.ATESignedChar
 	if c.Fields != 0 {
 		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool {
@@ -359,9 +375,9 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 			if !ok {
 				return true
 			}
-			value := number(dw.AttrConstValue, n)
-			if isSigned || f.Value.IsSigned {
-				value = negative(dw.AttrConstValue, int64(n)) //nolint:gosec // two's complement
+			value := number(dw.AttrConstValue, n&^(^uint64(0)<<bits))
+			if isSigned { // LLVM writes both kinds of numbers for both kinds of enumerations
+				value = negative(dw.AttrConstValue, int64(n<<(64-bits))>>(64-bits)) //nolint:gosec // two's complement
 			}
 			u.entry(dw.TagEnumerator, false, text(dw.AttrName, f.Name), value)
 			return len(u.made.Info) < maxUnit

@@ -14,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/gopclntab"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
+	"github.com/unwindd/unwindd/engine/internal/symbol/pdbtypes"
 	"github.com/unwindd/unwindd/engine/internal/symbol/symtab"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -35,6 +36,7 @@ type Resolver struct {
 	dwarf   func() *dwarf.Reader    // returns nil where there is none
 	pdb     func() *pdb.File        // returns nil where there is none
 	golang  func() *gopclntab.Table // returns nil where there is none
+	made    func() *dwarf.Reader    // of the PDB file; returns nil where there is none
 
 	damaged atomic.Bool // there is debug information that cannot be read
 
@@ -56,6 +58,7 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r.dwarf = sync.OnceValue(r.openDWARF)
 	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
+	r.made = sync.OnceValue(r.openMade)
 	dwarf := describing(r.dwarf)  // of the debug file, else of the object
 	pdb := listing(r.pdb)         // likewise
 	golang := listing(r.golang)   // .gopclntab
@@ -149,6 +152,19 @@ func (r *Resolver) pdbObject() *object.Object {
 		}
 	}
 	return nil
+}
+
+// openMade makes a reader of the variables and types of the PDB file.
+func (r *Resolver) openMade() *dwarf.Reader {
+	f := r.pdb()
+	if f == nil {
+		return nil
+	}
+	d := pdbtypes.New(f, r.Note)
+	if d != nil {
+		r.keep(d)
+	}
+	return d
 }
 
 // Damaged reports whether unreadable debug information was met so far. Problems tell why.
@@ -325,3 +341,12 @@ func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
 
 // PDB returns the PDB file of the object; nil where there is none.
 func (r *Resolver) PDB() *pdb.File { return r.pdb() }
+
+// Variables returns the reader of the object's variables and types: DWARF, else what is made of its
+// PDB file when it is needed; nil where there is neither.
+func (r *Resolver) Variables() *dwarf.Reader {
+	if d := r.dwarf(); d != nil {
+		return d
+	}
+	return r.made()
+}

@@ -13,10 +13,10 @@ type source struct {
 	// isCompleted is set where symbols may complete the physical function that the source
 	// names.
 	isCompleted bool
-	once   sync.Once
-	open   func()        // sets opened and table
-	opened symbol.Source // nil: the object has none
-	table  table         // the same, where it lists functions
+	once        sync.Once
+	open        func()        // sets opened and table
+	opened      symbol.Source // nil: the object has none
+	table       table         // the same, where it lists functions
 }
 
 // names is the source itself; nil where the object has none.

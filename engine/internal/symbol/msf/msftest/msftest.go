@@ -56,3 +56,32 @@ func Container(streams ...[]byte) []byte {
 	out = append(out, pages...)
 	return append(out, make([]byte, page-len(pages)%page)...)
 }
+
+// PDB makes a PDB file that has an identity, and code of the machine at the RVA 0x1000, but no
+// functions.
+func PDB(guid [16]byte, age uint32, machine uint16) []byte {
+	le := binary.LittleEndian
+	info := le.AppendUint32(nil, 20000404)
+	info = le.AppendUint32(le.AppendUint32(info, 0), age+7) // the age of the file is not the image's
+	info = append(info, guid[:]...)
+	dbi := make([]byte, 64)
+	le.PutUint32(dbi, 0xffffffff)
+	le.PutUint32(dbi[4:], 19990903)
+	le.PutUint32(dbi[8:], age)
+	for _, at := range []int{12, 16, 20} { // streams of symbols: none
+		le.PutUint16(dbi[at:], 0xffff)
+	}
+	le.PutUint16(dbi[58:], machine)
+	const headers = 4 // the number of their stream
+	numbers := []uint16{0xffff, 0xffff, 0xffff, 0xffff, 0xffff, headers, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff}
+	le.PutUint32(dbi[48:], uint32(2*len(numbers)))
+	for _, n := range numbers {
+		dbi = le.AppendUint16(dbi, n)
+	}
+	section := make([]byte, 40)
+	copy(section, ".text")
+	le.PutUint32(section[8:], 0x100)
+	le.PutUint32(section[12:], 0x1000)
+	le.PutUint32(section[36:], 0x60000020) // code that may be read and executed
+	return Container(nil, info, nil, dbi, section)
+}

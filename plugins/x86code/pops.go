@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package x86code
+
+import (
+	"math"
+
+	"github.com/unwindd/unwindd/sdk/codeflow"
+)
+
+// In 32-bit code a callee may remove its arguments from the stack: functions of Windows
+// (stdcall, fastcall, thiscall) do, and functions of the psABI remove the address of the
+// structure that they return (2.2.2). A call does not tell; the code around it does, mostly.
+
+// maxRemoved is the most space for arguments that is looked for.
+const maxRemoved = 64
+
+// removal is how many bytes a callee removes. isSure is false where the code allows for
+// others.
+type removal struct {
+	bytes  int64
+	isSure bool
+}
+
+// applyCall32 makes a state the one after a call: the callee may have removed arguments, and
+// a thunk that reads the PC changes one register alone.
+func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
+	end := int(address) + int(e.Length)
+	if register, ok := f.mode.pcThunk(f.code[end:]); ok && e.IsDirect && !f.IsAhead && address <= maxPrologue {
+		st.gpr[register] = value{kind: constant}
+		return
+	}
+	sp := st.gpr[SP]
+	st.apply(f.mode, e, 0, f.IsAhead)
+	r, ok := f.removed[address]
+	if !ok {
+		if f.body != nil && sp.isAddress() && sp.base == SP {
+			r = f.mode.removedInBody(f.code, end, int64(sp.off), *f.body)
+		} else {
+			r = f.mode.removed(f.code, end)
+		}
+		f.removed[address] = r
+	}
+	st.gpr[SP] = st.gpr[SP].plus(r.bytes)
+}
+
+// maxPrologue is the number of bytes from the beginning of a function within which it reads
+// the PC to address its data.
+const maxPrologue = 64
+
+// pcThunk reports whether the call before code is of a thunk that returns the PC in a
+// register: what is added makes it the address of the global offset table. Such a thunk
+// changes no other register.
+func (m *Mode) pcThunk(code []byte) (register uint8, ok bool) {
+	const opAddEAX, opAdd = 0x05, 0x81 // with immediates of four bytes
+	if len(code) == 0 || code[0] != opAddEAX && code[0] != opAdd {
+		return 0, false
+	}
+	e, ok := m.ReadEffect(code)
+	return e.Dst, ok && e.Kind == Add && e.Dst != SP
+}
+
+// removed guesses how many bytes the callee of the call that ends at an offset removes, by
+// how the code goes on.
+func (m *Mode) removed(code []byte, end int) removal {
+	left, space := m.pushedBefore(code, end), m.spaceBefore(code, end, maxRemoved)
+	isEmpty := left == 0
+	if isEmpty && space == 0 {
+		return removal{0, true}
+	}
+	for at, i := end, 0; i < maxStraight && at < len(code); i++ {
+		e, ok := m.ReadEffect(code[at:])
+		if !ok {
+			return removal{}
+		}
+		at += int(e.Length)
+		switch moved, isMove := e.stackMove(); {
+		case isMove && moved < 0 && i == 0 && isEmpty && -moved <= maxRemoved && !m.pushesNext(code[at:]):
+			return removal{-moved, true} // the caller's space for arguments is fixed
+		case isMove && moved > 0 && (moved == left-int64(m.Word) || moved == space-int64(m.Word)) && !m.pushesNext(code[at:]):
+			return removal{int64(m.Word), true}
+		case isMove && moved > 0 && (moved == left || moved == space):
+			return removal{0, true}
+		case e.Kind == Pop && e.Dst != None && !m.IsPreserved(e.Dst):
+			space, left = space-int64(e.Size), left-int64(e.Size)
+		case isMove, e.setsStack(), e.Kind == Push, e.Kind == Pop, e.Kind == Enter, e.Kind == Align, e.Kind >= Call && e.Kind != Branch:
+			return removal{}
+		}
+	}
+	return removal{}
+}
+
+// removedInBody is removed in a function whose stack pointer is at a level where nothing is
+// pushed for a call, and at sp before the call, both as distances from where it began. Code
+// without a branch goes back to the level; what it lacks are the callees' removals.
+func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
+	first := m.pushedBefore(code, end)
+	all, calls := first, int64(1)
+	for at, i := end, 0; i < maxAfter && isInside(at, code); i++ {
+		e, ok := m.ReadEffect(code[at:])
+		if !ok || e.setsStack() || e.Kind == Enter || e.Kind == Align {
+			return removal{}
+		}
+		start := at
+		at += int(e.Length)
+		moved, _ := e.stackMove()
+		switch e.Kind {
+		case Push:
+			moved = -int64(e.Size)
+		case Pop:
+			moved = int64(e.Size)
+		case Call:
+			all, calls = all+m.pushedBefore(code, at), calls+1
+		case Branch:
+			if sp == level {
+				return removal{0, true}
+			}
+		case Jump:
+			if at = start + int(e.Target); !e.IsDirect || sp == level {
+				return removal{0, sp == level}
+			}
+		case Return, Stop:
+			return removal{}
+		}
+		if sp+moved > level {
+			break // the function's own frame is taken down
+		}
+		sp += moved
+	}
+	switch missing := level - sp; missing {
+	case 0:
+		return removal{0, true}
+	case calls * int64(m.Word):
+		return removal{int64(m.Word), true}
+	case all:
+		return removal{first, calls == 1}
+	}
+	return removal{}
+}
+
+// maxAfter is the number of instructions after a call that are followed to see what its
+// callee removed.
+const maxAfter = 256
+
+func isInside(offset int, code []byte) bool { return offset >= 0 && offset < len(code) }
+
+// bodyLevel is the deepest distance of the stack pointer from where a function began, before
+// the code that leads to its returns; ok is false where no return shows it.
+func (m *Mode) bodyLevel(code []byte) (level int64, ok bool) {
+	up, isSet := int64(0), false // what the instructions before take from the stack, or whether they set it
+	for at := 0; at < len(code); {
+		e, known := m.ReadEffect(code[at:])
+		at += max(1, int(e.Length))
+		moved, isMove := e.stackMove()
+		switch {
+		case known && isMove && moved > 0:
+			up, isSet = moved, false
+		case known && e.Kind == Pop:
+			up += int64(e.Size)
+		case known && e.setsStack():
+			isSet = true
+		case known && e.Kind < Call && e.Kind != Push && e.Kind != Align && !isMove:
+		default:
+			if e.Kind == Return && up > 0 && !isSet {
+				level, ok = min(level, -up), true
+			}
+			up, isSet = 0, false
+		}
+	}
+	return level, ok
+}
+
+// stackMove is the distance by which an instruction moves the stack pointer, without
+// pushing or popping.
+func (e *Effect) stackMove() (distance int64, ok bool) {
+	switch {
+	case e.Kind == Add && e.Dst == SP:
+		return e.Imm, true
+	case e.Kind == Address && e.Dst == SP && e.Mem.Base == SP:
+		return e.Mem.Offset, true
+	}
+	return 0, false
+}
+
+// setsStack reports whether an instruction sets the stack pointer to an address that does
+// not depend on where it was.
+func (e *Effect) setsStack() bool {
+	return e.Kind == Leave || (e.Kind == Move || e.Kind == Load || e.Kind == Address) && e.Dst == SP
+}
+
+// pushesNext reports whether code pushes before it does anything else to the stack.
+func (m *Mode) pushesNext(code []byte) bool {
+	for range maxStraight {
+		e, ok := m.ReadEffect(code)
+		if !ok {
+			return false
+		}
+		if _, isMove := e.stackMove(); isMove || e.setsStack() || e.Kind == Pop || e.Kind == Align || e.Kind >= Call {
+			return false
+		}
+		if e.Kind == Push {
+			return true
+		}
+		code = code[e.Length:]
+	}
+	return false
+}
+
+// examineRemoved tries an arrival after a call, and where the code does not confirm what the
+// callee was guessed to remove, what else it may have removed.
+func (f *flow) examineRemoved(a *arrival, calls int) codeflow.Trial {
+	guessed, ok := f.removed[a.Source]
+	t := f.try(a, calls)
+	if !ok || t.IsConfirmed || guessed.isSure && !t.IsContradicted {
+		return t
+	}
+	for _, bytes := range [...]int64{0, int64(f.mode.Word), f.mode.pushedBefore(f.code, int(a.Address))} {
+		if bytes == guessed.bytes {
+			continue
+		}
+		other := *a
+		other.State.gpr[SP] = a.State.gpr[SP].plus(bytes - guessed.bytes)
+		if o := f.try(&other, calls); o.IsConfirmed && !o.IsContradicted {
+			f.removed[a.Source], a.State = removal{bytes, true}, other.State
+			return o
+		}
+	}
+	return t
+}
+
+// try follows the code from an arrival on trial, through a number of calls.
+func (f *flow) try(a *arrival, calls int) codeflow.Trial {
+	tables := len(f.tables)
+	t := f.Try(a, calls, math.MaxInt)
+	f.tables = f.tables[:tables]
+	return t
+}
+
+// dropsArguments reports whether code takes arguments of a call from the stack, all or some,
+// or puts others in their place.
+func (m *Mode) dropsArguments(code []byte) bool {
+	for range maxStraight {
+		e, ok := m.ReadEffect(code)
+		if !ok {
+			return false
+		}
+		code = code[e.Length:]
+		switch moved, isMove := e.stackMove(); {
+		case isMove:
+			return moved > 0
+		case e.setsStack(), e.Kind == Pop && e.Dst != None && !m.IsPreserved(e.Dst):
+			return true
+		case e.HasMem && e.Mem.Base == SP && e.Mem.Offset == 0 && (e.Kind == Store || e.Kind == Other):
+			return true
+		case e.Kind == Pop, e.Kind == Push, e.Kind == Enter, e.Kind == Align, e.Kind >= Call && e.Kind != Branch:
+			return false
+		}
+	}
+	return false
+}
