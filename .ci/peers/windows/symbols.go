@@ -136,7 +136,7 @@ var (
 // stackwalk returns the frames of each thread by minidump_stackwalk, except inlined ones.
 func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 	out, _ := exec.Command(tool, dump, store).Output() // it fails where a thread is unusual
-	last := walked{}
+	last, thread := walked{}, -1 // the thread that crashed comes first
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "Operating system: Windows NT") {
 			isWindows = true
@@ -145,8 +145,8 @@ func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 			break
 		}
 		if m := threadLine.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			for len(threads) <= min(n, 4096) {
+			thread, _ = strconv.Atoi(m[1])
+			for len(threads) <= thread {
 				threads = append(threads, nil)
 			}
 			continue
@@ -157,9 +157,9 @@ func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 		if m := pcOf.FindStringSubmatch(line); m != nil {
 			last.pc, _ = strconv.ParseUint(m[1]+m[2], 16, 64)
 		}
-		if m := foundLine.FindStringSubmatch(line); m != nil && last.pc != 0 && m[1] != "inlining" && len(threads) > 0 {
+		if m := foundLine.FindStringSubmatch(line); m != nil && last.pc != 0 && m[1] != "inlining" && thread >= 0 {
 			last.isGuess = strings.Contains(m[1], "scan") || strings.Contains(m[1], "frame pointer") || strings.Contains(m[1], "simulating")
-			threads[len(threads)-1] = append(threads[len(threads)-1], last)
+			threads[thread] = append(threads[thread], last)
 		}
 	}
 	return threads, isWindows
