@@ -17,6 +17,7 @@ import (
 // first that has a row gives it. An object that has nothing for a source to read has nil for
 // it.
 var rowSources = []func(*Object) RowSource{
+	newForeignCode,    // of another machine, which has no rows
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
 	newWineEntries,    // functions at which Wine enters the code of Windows
