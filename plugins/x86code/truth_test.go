@@ -520,7 +520,7 @@ func TestRowsFoundAheadAreThoseOfTheCompiler(t *testing.T) {
 				for _, exact := range []bool{true, false} {
 					c := compareAhead(t, m, path, exact, 1)
 					t.Log(c)
-					if c.wrong+c.wrongRegisters > (m.tolerance-1)/10 || (c.right+c.incomparable)*3 < c.asked {
+					if c.wrong+c.wrongRegisters > (m.tolerance-1)/10 || (c.right+c.incomparable)*6 < c.asked {
 						t.Errorf("exact %v: %s\n%s", exact, c, strings.Join(c.reports, "\n"))
 					}
 				}
