@@ -30,19 +30,33 @@ import (
 // dumpStack is how many bytes of a stack Breakpad keeps.
 const dumpStack = 32 << 10
 
-// writeMinidump writes what a target has as Breakpad writes a dump: the registers, the
+// A dumpWriter is how a writer of dumps of Linux has a processor and its registers.
+type dumpWriter struct {
+	arch  uint16
+	d     *sdk.Description
+	size  uint32       // of a context
+	flags func([]byte) // fills in the flags of a context
+}
+
+// writeMinidump writes what a target has as Breakpad writes a dump of x86-64: the registers, the
 // stacks, the modules by what identity makes of their build IDs, and no code. More streams are added by more.
 func writeMinidump(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte, more ...func(*minidumptest.Builder)) {
 	t.Helper()
+	flags := func(c []byte) { binary.LittleEndian.PutUint32(c[48:], 0x10000b) }
+	dumpWriter{9, x86_64.Description(), 1232, flags}.write(t, core, path, identity, more...)
+}
+
+func (w dumpWriter) write(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte, more ...func(*minidumptest.Builder)) {
+	t.Helper()
 	b := minidumptest.New(binary.LittleEndian)
-	b.System(9, 0x8201)
-	d := x86_64.Description()
-	set := d.RegisterSet(sdk.MinidumpContext, "", 1232)
+	b.System(w.arch, 0x8201)
+	d := w.d
+	set := d.RegisterSet(sdk.MinidumpContext, "", w.size)
 	threads := b.Pack(uint32(len(core.Threads())))
 	var crashed []byte
 	for _, th := range core.Threads() {
-		c := make([]byte, 1232)
-		binary.LittleEndian.PutUint32(c[48:], 0x10000b)
+		c := make([]byte, w.size)
+		w.flags(c)
 		for _, f := range set.Fields {
 			if v, ok := th.Registers.Get(f.Register); ok && int(f.RegisterOffset) < len(v) {
 				copy(c[f.Offset:f.Offset+f.Size], v[f.RegisterOffset:])

@@ -134,6 +134,26 @@ func TestWindowsCrashes(t *testing.T) {
 	}
 }
 
+// TestWindowsCrashesByTheImagesInTheDump walks a dump with the whole memory where no file of a module is
+// there: unwind codes, exports and the names of debug information are in the images.
+func TestWindowsCrashesByTheImagesInTheDump(t *testing.T) {
+	dir := windowsCrashes(t)
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, Sysroot: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b, err := os.ReadFile(filepath.Join(dir, "O2-2.dmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "elsewhere.dmp") // the program is beside the first one
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkWindowsCrash(t, e, path, printed(t, filepath.Join(dir, "O2.txt")), "images")
+}
+
 // exeWithout is a copy of a program without a part.
 func exeWithout(t *testing.T, path string, take partOfPE) string {
 	t.Helper()
@@ -206,7 +226,8 @@ func checkHowFound(t *testing.T, s *trace.Stack, part string) {
 	for i := range s.Frames {
 		f := &s.Frames[i]
 		isOwn := strings.HasSuffix(f.Module.Path, ".exe")
-		if isOwn == (part == "unwind codes") && len(f.Symbols) > 0 && isOwn || !isOwn && len(f.Symbols) == 0 {
+		isNamed, isInMemory := len(f.Symbols) > 0, part == "images" // which have names of exports only
+		if isNamed && isOwn && (part == "unwind codes" || isInMemory) || !isNamed && !isOwn && !isInMemory {
 			t.Errorf("%s: %#x in %s is named %v", part, f.PC, f.Module.Path, f.Symbols)
 		}
 		if f.FoundBy == trace.ByCallSite {

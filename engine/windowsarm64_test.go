@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -242,5 +243,116 @@ func TestWindowsDumpsOfARM64(t *testing.T) {
 				t.Error("expected more")
 			}
 		})
+	}
+}
+
+// TestWindowsDumpsOfARM64ByTheImage walks a dump with the whole memory where the program's file is
+// elsewhere.
+func TestWindowsDumpsOfARM64ByTheImage(t *testing.T) {
+	r := runARM64(t, []string{"-O2"})
+	base := r.file.ImageBase()
+	image := make([]byte, r.file.SizeOfImage())
+	for _, s := range r.file.Sections() {
+		data, err := s.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(image[s.RVA:], data)
+	}
+	head, err := r.file.Bytes(base, uint64(r.file.SizeOfHeaders()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(image, head)
+	b := r.windowsDump(r.called)
+	b.Stream(uint32(minidump.StreamMemory64List), uint64(1), uint64(b.Put(image)), base, uint64(len(image)))
+	stack := r.open(t, arm64Engine(t, ""), b)
+	got := stack.Walk(context.Background(), stack.Threads()[0])
+	for i, want := range r.returns {
+		if f := got.Frames[min(i+1, len(got.Frames)-1)]; f.PC != want || f.FoundBy != trace.ByPE {
+			t.Fatalf("frame %d is %#x by %s, expected %#x; stopped: %v", i+1, f.PC, f.FoundBy, want, got.Stopped)
+		}
+	}
+	// The entry is the export that is named.
+	if last := got.Frames[len(r.returns)]; len(last.Symbols) == 0 || last.Symbols[0].Function != "start" {
+		t.Errorf("the entry is named %+v", last.Symbols)
+	}
+}
+
+// Return addresses on macOS are signed in the top byte, too.
+func TestFramePointersOfARM64LeadThroughSignedAddresses(t *testing.T) {
+	const module, stack, signature = 0x180000000, 0x7000, 0xa5<<56 | 0x35<<47
+	for name, platform := range map[string]uint32{"macOS": 0x8101, "iOS": 0x8102, "Windows": 2} {
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(12, platform)
+		general := [33]uint64{29: stack + 0x20, 30: module + 0x180 | signature, 31: stack, 32: module + 0x100}
+		c := b.Pack(uint32(0x400003), uint32(0), general[:], make([]byte, 640))
+		bytes := make([]byte, 0x100)
+		for at, record := range map[uint64][]uint64{0x20: {stack + 0x40, module + 0x200 | signature}, 0x40: {stack + 0x60, module + 0x300 | signature}, 0x60: {0, 0}} {
+			copy(bytes[at:], b.Pack(record))
+		}
+		b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), make([]byte, 20), uint64(stack), b.Part(bytes), b.Part(c))
+		b.Stream(uint32(minidump.StreamModuleList), uint32(1), uint64(module), uint32(0x2000), uint64(0), b.Text("/usr/lib/libx.dylib"), make([]byte, 84))
+		dump := (&arm64Run{}).open(t, arm64Engine(t, ""), b)
+		got := pcsOf(dump.Walk(context.Background(), dump.Threads()[0]))
+		if want := []uint64{module + 0x100, module + 0x200, module + 0x300}; !slices.Equal(got, want) {
+			t.Errorf("%s: %#x, expected %#x", name, got, want)
+		}
+	}
+}
+
+// TestMinidumpsOfARM64WalkLikeTheirCores writes what a core of Linux on arm64 has as each writer writes a dump:
+// the walks are the core's.
+func TestMinidumpsOfARM64WalkLikeTheirCores(t *testing.T) {
+	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
+	const root = "/usr/aarch64-linux-gnu"
+	crashpad := func(mask uint64) func(*minidumptest.Builder) {
+		return func(b *minidumptest.Builder) {
+			b.Stream(uint32(minidump.StreamCrashpadInfo), uint32(1), make([]byte, 32), make([]byte, 16), uint32(0), mask)
+		}
+	}
+	modern := func(c []byte) { binary.LittleEndian.PutUint32(c, 0x400007) }
+	for name, w := range map[string]struct {
+		dumpWriter
+		more []func(*minidumptest.Builder)
+	}{
+		"Breakpad's older format": {dumpWriter{0x8003, aarch64.Description(), 796, func(c []byte) { binary.LittleEndian.PutUint64(c, 0x80000006) }}, nil},
+		"Breakpad":                {dumpWriter{12, aarch64.Description(), 912, modern}, nil},
+		"Crashpad":                {dumpWriter{12, aarch64.Description(), 912, modern}, []func(*minidumptest.Builder){crashpad(0x7f << 48)}},
+	} {
+		for _, flags := range [][]string{{"-O1", "-g"}, {"-O2", "-g", "-mbranch-protection=standard"}} {
+			t.Run(name+" "+strings.Join(flags, " "), func(t *testing.T) {
+				dir := t.TempDir()
+				exe := filepath.Join(dir, "subject")
+				oracle.Run(t, "aarch64-linux-gnu-gcc", append(flags, "-Wl,--build-id", "-o", exe, subject.Source(t, "aarch64crash.c"))...)
+				cmd := exec.Command("sh", "-c", "ulimit -c unlimited && exec qemu-aarch64 -cpu max -L "+root+" ./subject data")
+				cmd.Dir = dir
+				_ = cmd.Run() // it crashes
+				cores, _ := filepath.Glob(filepath.Join(dir, "qemu_*.core"))
+				if len(cores) != 1 {
+					t.Fatalf("%d cores", len(cores))
+				}
+				e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{aarch64.New()}}, Sysroot: root, Exe: exe})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				core, err := e.Open(cores[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, "made.dmp")
+				w.write(t, core, path, identities["BpEL"], w.more...)
+				dump, err := e.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := summary(core.Walk(context.Background(), core.Threads()[0])), summary(dump.Walk(context.Background(), dump.Threads()[0]))
+				want[1], got[1] = "", "" // these dumps have no names of threads
+				if d := cmp.Diff(want, got); d != "" || len(want) < 7 {
+					t.Errorf("(-core +dump)\n%s", d)
+				}
+			})
+		}
 	}
 }

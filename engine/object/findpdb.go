@@ -46,12 +46,12 @@ func (f *Finder) pdbPlaces(built string, images []string) (list []place) {
 	return list
 }
 
-// fetchPDB asks Symbols for the PDB file of a name and a build ID.
+// fetchPDB asks the Remote, and then Symbols, for the PDB file of a name and a build ID.
 func (f *Finder) fetchPDB(name string, id []byte) (file string, tried []Attempt) {
-	if f.Symbols == nil || len(id) != guidAndAge {
+	if len(id) != guidAndAge {
 		return "", nil
 	}
-	return f.ask(f.Symbols, RemoteFile{Kind: RemotePDB, Name: name, ID: symbolName(id)})
+	return f.request(RemoteFile{Kind: RemotePDB, BuildID: id, Name: name, ID: symbolName(id)})
 }
 
 // findPDB looks for the PDB file of code that is at a path of the target.

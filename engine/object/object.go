@@ -61,6 +61,8 @@ type Object struct {
 	laidAs  atomic.Pointer[Object] // the result of laid
 
 	headerSize uint64 // see sizeOfHeaders
+	isLoaded   bool   // see NewLoaded
+	asFile     func() []byte
 
 	rest *rest // of the file, see SetRest; nil: all of it is there
 
@@ -242,8 +244,12 @@ func (o *Object) ModTime() time.Time {
 	return o.mapping.ModTime()
 }
 
-// Data returns all bytes of the file. They are read inside Guard.
+// Data returns all bytes of the file. They are read inside Guard. Of an image in memory they are a file
+// of it, which is made once.
 func (o *Object) Data() []byte {
+	if o.isLoaded {
+		return o.asFile()
+	}
 	_ = o.need(0, uint64(len(o.data)), false) // who brings the rest has the error
 	return o.data
 }

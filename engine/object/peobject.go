@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
@@ -40,9 +43,36 @@ func isPE(data []byte) (is bool) {
 
 // newPE makes an object of a PE file.
 func newPE(name string, data []byte) (*Object, error) {
+	return openPE(name, data, func() (*pe.File, error) { return pe.New(name, data) })
+}
+
+// A Piece is a part of an image in memory, and where it is in the bytes that have it.
+type Piece = pe.Piece
+
+// NewLoaded makes an object of the image of a PE file in memory, of which data, such as a dump, has
+// pieces, sorted by address and apart. Data must not change, and nothing of it is copied. What no piece
+// has is missing, as in a file that was cut. ErrNotELF where no piece begins as an image.
+func NewLoaded(name string, data []byte, pieces []Piece) (*Object, error) {
+	o, err := openPE(name, data, func() (*pe.File, error) { return pe.NewImage(name, data, pieces) })
+	if err != nil {
+		return nil, err
+	}
+	o.isLoaded, o.debugOnly = true, false
+	o.asFile = sync.OnceValue(func() (b []byte) {
+		_ = Guard(func() error { b = o.pe.AsFile(); return nil })
+		return b
+	})
+	return o, nil
+}
+
+// IsLoaded reports whether the object was made of an image in memory, by NewLoaded.
+func (o *Object) IsLoaded() bool { return o.isLoaded }
+
+// openPE makes an object of a PE file that is read inside Guard.
+func openPE(name string, data []byte, open func() (*pe.File, error)) (*Object, error) {
 	o := &Object{name: name, data: data}
 	err := Guard(func() error {
-		f, err := pe.New(name, data)
+		f, err := open()
 		if err != nil {
 			return err
 		}
@@ -75,7 +105,7 @@ func (o *Object) takePE(f *pe.File) {
 	o.sections = append(o.sections, &Section{object: o}) // the null section: symbols count from 1
 	o.byName = map[string]*Section{}
 	o.segments = append(o.segments, Segment{
-		FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
+		Offset: f.HeadersOffset(), FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
 	})
 	for _, section := range f.Sections() {
 		s := peSection(section)
@@ -97,7 +127,7 @@ func (o *Object) takePE(f *pe.File) {
 func peSection(section *pe.Section) *Section {
 	s := &Section{
 		Name: section.Name, Type: elf.SHT_PROGBITS, Flags: peSectionFlags(section),
-		Address: section.Address(), Offset: uint64(section.Offset), Size: uint64(section.FileSize()), Align: pageAlign,
+		Address: section.Address(), Offset: section.Offset, Size: uint64(section.FileSize()), Align: pageAlign,
 	}
 	if s.Size == 0 {
 		s.Type, s.Size = elf.SHT_NOBITS, uint64(section.MemSize())
@@ -121,7 +151,7 @@ func peSectionFlags(section *pe.Section) (flags elf.SectionFlag) {
 
 func peSegment(section *pe.Section) Segment {
 	return Segment{
-		Offset: uint64(section.Offset), FileSize: uint64(section.FileSize()),
+		Offset: section.Offset, FileSize: uint64(section.FileSize()),
 		Address: section.Address(), MemSize: uint64(section.MemSize()), Align: pageAlign, Flags: peSegmentFlags(section),
 	}
 }
@@ -202,6 +232,24 @@ func (o *Object) SymbolName() string {
 		return symbolName(id)
 	}
 	return ""
+}
+
+// ParseSymbolName returns the build ID of a PE or PDB file by its SymbolName; nil where the text is
+// none.
+func ParseSymbolName(text string) []byte {
+	const digits = 2 * (guidAndAge - 4)
+	if len(text) <= digits {
+		return nil
+	}
+	guid, err := hex.DecodeString(text[:digits])
+	if err != nil {
+		return nil
+	}
+	age, err := strconv.ParseUint(text[digits:], 16, 32)
+	if err != nil {
+		return nil
+	}
+	return binary.BigEndian.AppendUint32(guid, uint32(age))
 }
 
 // symbolName returns the name that a build ID of a GUID and an age has on symbol servers.

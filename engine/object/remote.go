@@ -50,17 +50,22 @@ const (
 // write 8 bytes and more; a shorter one is made by hand.
 const minRemoteID = 2
 
-// fetch asks the Remote, and then Symbols; "" where neither has the file. name is the base name of
+// fetch asks the Remote, and then Symbols, for a file by build ID; "" where neither has it. name is the base name of
 // the code object, where it is known.
 func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (path string, tried []Attempt) {
 	if len(buildID) < minRemoteID || len(buildID) > maxBuildID {
 		return "", nil
 	}
+	return f.request(RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+}
+
+// request asks the Remote, and then Symbols, for a file.
+func (f *Finder) request(file RemoteFile) (path string, tried []Attempt) {
 	for _, r := range []Remote{f.Remote, f.Symbols} {
 		if r == nil {
 			continue
 		}
-		found, more := f.ask(r, RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+		found, more := f.ask(r, file)
 		if tried = append(tried, more...); found != "" {
 			return found, tried
 		}

@@ -149,7 +149,7 @@ func (o *Object) ReadAddress(dst []byte, address uint64) (n int, err error) {
 				return fmt.Errorf("%s: address %#x: %w", o.name, next, ErrNoAddress)
 			}
 			skip := next - s.Address
-			if skip >= s.FileSize {
+			if skip >= s.FileSize && !o.isLoaded {
 				zero := dst[n:][:min(uint64(len(dst)-n), s.MemSize-skip)]
 				clear(zero)
 				n += len(zero)

@@ -30,7 +30,9 @@ type checked struct {
 }
 
 // checkedKinds maps the kinds of files that are found by build ID.
-var checkedKinds = map[object.RemoteKind]string{object.RemoteExecutable: objects.Executable, object.RemoteDebuginfo: objects.DebugInfo}
+var checkedKinds = map[object.RemoteKind]string{
+	object.RemoteExecutable: objects.Executable, object.RemoteDebuginfo: objects.DebugInfo, object.RemotePDB: objects.DebugInfo,
+}
 
 // checkPatience bounds the time of checking a file.
 const checkPatience = time.Minute

@@ -25,7 +25,7 @@ func keyOf(f object.RemoteFile) string {
 
 // Fetch implements object.Remote: it asks the servers of the kind of file.
 func (s *fileServers) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	if s.debuginfod != nil && f.Kind != object.RemoteSymbols && f.Kind != object.RemoteCode {
+	if s.debuginfod != nil && f.Kind != object.RemoteSymbols && f.Kind != object.RemoteCode && f.Kind != object.RemotePDB {
 		path, tried = s.ask(s.debuginfod, f)
 	}
 	if path != "" || s.symbols == nil || f.Kind == object.RemoteExecutable && f.Name == "" {

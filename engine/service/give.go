@@ -173,7 +173,9 @@ func (g *giver) here(f object.RemoteFile) (*foundFile, error) {
 }
 
 // putKinds are the kinds of files that are put, as their store calls them.
-var putKinds = map[object.RemoteKind]string{object.RemoteExecutable: objects.Executable, object.RemoteDebuginfo: objects.DebugInfo}
+var putKinds = map[object.RemoteKind]string{
+	object.RemoteExecutable: objects.Executable, object.RemoteDebuginfo: objects.DebugInfo, object.RemotePDB: objects.DebugInfo,
+}
 
 // put opens a file that was put; nil where there is none.
 func (g *giver) put(kind object.RemoteKind, path string) (*foundFile, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -42,6 +43,8 @@ func (s *Server) giveByKey(w http.ResponseWriter, r *http.Request, req *request)
 		f.Kind = object.RemoteSymbols
 	} else if !strings.EqualFold(leaf, name) {
 		return absent(f.RemoteFile)
+	} else if strings.EqualFold(path.Ext(name), ".pdb") {
+		f.Kind, f.BuildID = object.RemotePDB, object.ParseSymbolName(id)
 	}
 	return s.giveFile(w, r, req, &f)
 }

@@ -54,8 +54,8 @@ type filePart struct {
 func NewFileBytes(modules []*Module) FileBytes {
 	var files FileBytes
 	for _, m := range modules {
-		if m.Object == nil {
-			continue
+		if m.Object == nil || m.Object.IsLoaded() {
+			continue // the target has its bytes
 		}
 		data := m.Object.Data()
 		for _, p := range m.Object.Segments() {

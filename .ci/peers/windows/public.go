@@ -269,7 +269,7 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 
 // bare returns a function's name without what one of the two leaves out: parameters, spaces.
 func bare(name string) string {
-	name = strings.NewReplacer(" ", "", "dtor'", "destructor'", "class", "", "struct", "", "enum", "").Replace(name)
+	name = strings.NewReplacer("class ", "", "struct ", "", "enum ", "", "dtor'", "destructor'", " ", "").Replace(name)
 	depth := 0
 	for i := 0; i < len(name); i++ {
 		switch {

@@ -85,12 +85,15 @@ func (o *Object) Parameters(address uint64) Parameters {
 	return Parameters{}
 }
 
-// frameData returns the object's sources of frame data.
-func (o *Object) frameData() []FrameDataSource {
-	if _, ok := o.symbolBase(); !ok || o.hasDebugInfo() || len(o.symbolIDs()) == 0 {
-		return nil
+// frameData returns the object's sources of frame data, the best one first.
+func (o *Object) frameData() (list []FrameDataSource) {
+	if p := o.PDB(); p != nil {
+		list = append(list, p)
 	}
-	return []FrameDataSource{breakpadFrameData{o}}
+	if _, ok := o.symbolBase(); ok && o.mayHaveSymbolFile() && len(o.symbolIDs()) > 0 {
+		list = append(list, breakpadFrameData{o})
+	}
+	return list
 }
 
 // breakpadFrameData are the STACK WIN records of the object's symbol file.

@@ -17,6 +17,7 @@ import (
 // first that has a row gives it. An object that has nothing for a source to read has nil for
 // it.
 var rowSources = []func(*Object) RowSource{
+	newForeignCode,    // of another machine, which has no rows
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
 	newWineEntries,    // functions at which Wine enters the code of Windows
@@ -25,13 +26,13 @@ var rowSources = []func(*Object) RowSource{
 	newCheckedFrames,  // code that contradicts call frame information
 	newCallFrames,     // .eh_frame, .debug_frame
 	newBreakpadRows,   // STACK CFI of a symbol file
-	newCallFrameData,  // STACK WIN of a symbol file
+	newCallFrameData,  // frame data of a PDB file, STACK WIN of a symbol file
 	newSFrames,        // .sframe
 	newGoDepths,       // .gopclntab
 	newOtherRows,      // of the plugin
 	newEntryPoints,    // code that nothing called
 	newCodeReader,     // rows that the plugin reads from the code
-	newExactFrameData, // STACK WIN, for code that is about to execute
+	newExactFrameData, // the same, for code that is about to execute
 	newGoUnwindCodes,  // .pdata, .xdata of Go
 	newLeaves,         // functions that .pdata leaves out
 }

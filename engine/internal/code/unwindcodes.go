@@ -52,6 +52,29 @@ func newUnwindCodes(o *Object) RowSource {
 	return unwindCodes{f}
 }
 
+// foreignCode gives no rows for code of hybrid files that the file's machine does not execute, as that
+// of ARM64EC in a file for x86-64: other sources would take it for the machine's.
+type foreignCode struct {
+	file *pe.File
+	name string
+}
+
+func newForeignCode(o *Object) RowSource {
+	if o.File == nil || !o.File.IsPE() || o.File.PE().Hybrid() == "" {
+		return nil
+	}
+	return foreignCode{o.File.PE(), o.Name()}
+}
+
+func (s foreignCode) Row(_ context.Context, l *Lookup) (*Row, error) {
+	kind := s.file.ForeignCode(l.Address)
+	if kind == "" {
+		return nil, nil
+	}
+	l.problem("%s is %s; the code there that is %s is not unwound", s.name, s.file.Hybrid(), kind)
+	return nil, &NoRow{Reasons: []string{"the code is " + kind}, isFinal: true}
+}
+
 // functionBounds gives no rows, but the bounds of functions by .pdata, to sources that read their
 // code.
 type functionBounds struct{ file *pe.File }

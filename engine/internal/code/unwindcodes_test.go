@@ -150,3 +150,42 @@ func windowsModule(t *testing.T) *Module {
 	t.Cleanup(m.Close)
 	return m
 }
+
+// Code of ARM64EC in a file for x86-64 is not unwound as x86-64's, and the module says what it is.
+func TestCodeOfARM64ECIsNotUnwoundAsX64(t *testing.T) {
+	source, err := filepath.Abs("../pe/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(target, name, file string) []string {
+		return []string{"clang-22", "--target=" + target + "-pc-windows-msvc", "-O1", "-ffreestanding", "-DNAME=v_" + name, "-DCALL=f_" + name, "-c", "-o", name + ".obj", filepath.Join(source, file)}
+	}
+	dir := oracle.Build{
+		Sources: []string{filepath.Join(source, "hybrid.c"), filepath.Join(source, "hybridec.s")},
+		Commands: [][]string{
+			compile("arm64ec", "ec", "hybrid.c"), compile("x86_64", "x64", "hybrid.c"), compile("arm64ec", "config", "hybridec.s"),
+			{"lld-link-22", "/machine:arm64ec", "/dll", "/noentry", "/nodefaultlib", "/force:unresolved", "/out:app.dll", "ec.obj", "x64.obj", "config.obj"},
+		},
+	}.Make(t)
+	m := newLibrary(t, 0, x86_64.New()).Load(moduleOf(t, object.NewStore(), filepath.Join(dir, "app.dll")), Loading{})
+	defer m.Close()
+	var known, foreign int
+	f := m.Object.PE()
+	for _, section := range f.Sections() {
+		for at := section.Address(); section.IsCode() && at < section.Address()+uint64(section.FileSize()); at += 4 {
+			_, err := m.Row(t.Context(), at, true)
+			switch isForeign := f.ForeignCode(at) != ""; {
+			case (err != nil) != isForeign || err != nil && !strings.Contains(err.Error(), "ARM64EC"):
+				t.Errorf("%#x: %v, code of another machine: %v", at, err, isForeign)
+			case isForeign:
+				foreign++
+			default:
+				known++
+			}
+		}
+	}
+	want := "app.dll is an ARM64EC image: for x86-64, with code for arm64; the code there that is ARM64EC"
+	if p := m.Info().Problems; known == 0 || foreign == 0 || !slices.ContainsFunc(p, func(p string) bool { return strings.Contains(p, want) }) {
+		t.Errorf("%d addresses of x86-64, %d of ARM64EC, problems %q", known, foreign, p)
+	}
+}

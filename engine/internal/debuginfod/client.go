@@ -32,6 +32,14 @@ type Client struct{ *download.Client }
 // New makes a Client. It does not connect yet.
 func New(o Options) *Client { return &Client{download.New(protocol, o)} }
 
+// Fetch implements object.Remote. Servers have no PDB files.
+func (c *Client) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	if f.Kind == object.RemotePDB {
+		return "", nil
+	}
+	return c.Client.Fetch(f)
+}
+
 var protocol = download.Protocol{
 	Name:    "debuginfod",
 	Timeout: "DEBUGINFOD_TIMEOUT", MaxTime: "DEBUGINFOD_MAXTIME",

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // LineRow is a row of a line table.
@@ -23,7 +24,8 @@ type LineRow struct {
 }
 
 // LineRows lists the rows of the line tables of an object by address, with the inlined calls at the
-// first address of each. The row is reused. Errors are problems of the whole, and come last.
+// first address of each; those of an image are in its PDB file. The row is reused. Errors are
+// problems of the whole, and come last.
 func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 	return func(yield func(*LineRow, error) bool) {
 		laid, err := o.LaidOut()
@@ -31,9 +33,13 @@ func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 			yield(nil, err)
 			return
 		}
-		names := resolve.New(laid, nil)
+		pdb, problem := findPDB(o)
+		if pdb != nil {
+			defer pdb.Close()
+		}
+		names := resolve.New(laid, pdb)
 		defer names.Close()
-		lines := names.DWARF()
+		lines := linesOf(names)
 		ptx, err := dwarf.NewPTX(laid)
 		if err != nil && !errors.Is(err, dwarf.ErrNoPTX) && !yield(nil, err) {
 			return
@@ -49,6 +55,9 @@ func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 			return
 		}
 		problems := names.Problems()
+		if problem != "" && lines == nil {
+			problems = append(problems, problem)
+		}
 		if ptx != nil {
 			problems = append(problems, ptx.Problems()...)
 		}
@@ -58,6 +67,35 @@ func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 			}
 		}
 	}
+}
+
+// lineTables are line tables of either kind of debug information.
+type lineTables interface {
+	EachLine(yield func(*symbol.LineRow) bool) error
+}
+
+// linesOf returns the line tables of an object; nil where it has none.
+func linesOf(names *resolve.Resolver) lineTables {
+	if d := names.DWARF(); d != nil {
+		return d
+	}
+	if p := names.PDB(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// findPDB finds the PDB file of an image without debug information of its own; nil: there is none.
+// problem says why the file that the image names was not found.
+func findPDB(o *object.Object) (pdb *object.Object, problem string) {
+	if !o.IsPE() || o.HasDebugInfo() {
+		return nil, ""
+	}
+	found := new(object.Finder).FindDebug(o)
+	if found.Object == nil && o.SymbolName() != "" {
+		problem = found.Problem
+	}
+	return found.Object, problem
 }
 
 // newLineRow makes a row of the listing: with the name of the function that has the code, its
@@ -70,7 +108,11 @@ func newLineRow(o *object.Object, names *resolve.Resolver, ptx *dwarf.PTX, r *sy
 		out.Frames = frames
 	}
 	last := &out.Frames[len(out.Frames)-1]
-	names.Complete(last, r.Start)
+	if names.PDB() == nil {
+		names.Complete(last, r.Start)
+	} else if last.Function == "" && len(frames) > 0 {
+		*last = named(*last, frames[len(frames)-1])
+	}
 	if ptx != nil {
 		// A table that cannot be read is a problem of the PTX.
 		_ = ptx.EachRow(r.Start, r.End, func(p dwarf.PTXRow) { out.PTX = append(out.PTX, p) })
@@ -93,4 +135,10 @@ func newLineRow(o *object.Object, names *resolve.Resolver, ptx *dwarf.PTX, r *sy
 		break
 	}
 	return out
+}
+
+// named returns a position with the names of the function that has the code.
+func named(position, function trace.Symbol) trace.Symbol {
+	function.File, function.Line, function.Column = position.File, position.Line, position.Column
+	return function
 }

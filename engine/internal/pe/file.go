@@ -22,16 +22,19 @@ const (
 // A File is a PE file. It may be used concurrently. The bytes of a mapped file are
 // read inside object.Guard.
 type File struct {
-	name     string
-	source   fileSource
-	header   header
-	base     uint64
-	sections []*Section
-	byName   map[string]*Section
-	mapped   []*Section   // those that an image has, sorted by RVA
-	symbols  []byte       // the symbol table
-	names    *stringTable // nil where there is none
+	name      string
+	source    fileSource
+	header    header
+	base      uint64
+	isImage   bool   // see NewImage
+	headersAt uint64 // offset of the headers; not 0 of an image only
+	sections  []*Section
+	byName    map[string]*Section
+	mapped    []*Section   // those that an image has, sorted by RVA
+	symbols   []byte       // the symbol table
+	names     *stringTable // nil where there is none
 
+	hybrid    func() hybrid // see readHybrid
 	tableOnce sync.Once
 	table     functionTable
 	tableErr  error
@@ -48,20 +51,26 @@ const maxProblems = 16
 // New reads the headers of a file. The bytes must not change; the name is used in
 // messages only. A file that is no PE file gives ErrNotPE.
 func New(name string, data []byte) (*File, error) {
-	f := &File{name: name}
+	f := newFile(name)
 	header, err := readHeader(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.header, f.base = header, header.imageBase
 	f.names = newStringTable(data, &header)
-	f.readSections(data, f.names)
+	f.readSections(data, data)
 	f.readSymbols(data)
-	f.source = fileSource{data: data, headers: header.sizeOfHeaders, mapped: f.mapped}
+	f.source = fileSource{data: data, head: prefix(data, 0, uint64(header.sizeOfHeaders)), mapped: f.mapped}
 	for _, s := range f.sections {
 		s.checkBounds()
 	}
 	return f, nil
+}
+
+func newFile(name string) *File {
+	f := &File{name: name}
+	f.hybrid = sync.OnceValue(f.readHybrid)
+	return f
 }
 
 // problem keeps a sentence that names the file.
@@ -95,6 +104,9 @@ func (f *File) IsPlus() bool { return f.header.isPlus }
 
 // ImageBase returns the virtual address that RVAs are relative to, which the file prefers.
 func (f *File) ImageBase() uint64 { return f.base }
+
+// HeadersOffset returns where the headers are: 0 in a file, an offset of the bytes that have an image.
+func (f *File) HeadersOffset() uint64 { return f.headersAt }
 
 // SizeOfHeaders returns how many bytes at the start of the file are at the start of the image.
 func (f *File) SizeOfHeaders() uint32 { return f.header.sizeOfHeaders }

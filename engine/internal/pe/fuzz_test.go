@@ -12,6 +12,7 @@ func useAll(f *File) {
 		_, _ = s.Data()
 	}
 	_, _ = f.Bytes(f.Entry(), 16)
+	_ = f.ForeignCode(f.Entry())
 	_, _ = f.CodeEnd(f.Entry())
 	_ = f.Symbols(func(s *Symbol) {
 		if s.Section != nil {

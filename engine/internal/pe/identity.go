@@ -80,5 +80,8 @@ func (f *File) debugData(entry []byte) (data []byte, rva uint32) {
 	if rva = u32(entry, 20); rva != 0 {
 		return f.source.upTo(rva, size), rva
 	}
+	if f.isImage {
+		return nil, 0
+	}
 	return prefix(f.source.data, uint64(u32(entry, 24)), size), 0
 }

@@ -17,12 +17,12 @@ type Section struct {
 	Name            string // the long one where the file has one
 	RVA             uint32
 	VirtualSize     uint32 // bytes in memory; some linkers write 0 for the size in the file
-	Offset          uint32 // in the file
-	RawSize         uint32 // bytes in the file, rounded up
+	Offset          uint64 // in the file, or of an image in the bytes that have it
+	RawSize         uint32 // bytes in the file, rounded up; of an image those that are there
 	Characteristics uint32
 
 	file *File
-	raw  []byte // the file's bytes; nil of an image
+	raw  []byte // the bytes of the file, or those that have the image
 }
 
 // Address returns the virtual address of the section.
@@ -63,7 +63,7 @@ func (s *Section) FileSize() uint32 {
 
 // inFile returns the bytes of the section that are in the file.
 func (s *Section) inFile(data []byte) []byte {
-	return prefix(data, uint64(s.Offset), uint64(s.FileSize()))
+	return prefix(data, s.Offset, uint64(s.FileSize()))
 }
 
 // Data returns the section's bytes that the file has, without the zeros that memory has
@@ -83,22 +83,22 @@ func (s *Section) checkBounds() {
 	}
 }
 
-// readSections reads the section table.
-func (f *File) readSections(data []byte, names *stringTable) {
+// readSections reads the section table, which is in head; the bytes of sections are in data.
+func (f *File) readSections(head, data []byte) {
 	f.byName = make(map[string]*Section)
 	for i := range f.header.sectionCount {
 		offset := f.header.sectionTable + i*sectionSize
-		b := prefix(data, uint64(offset), sectionSize)
+		b := prefix(head, uint64(offset), sectionSize)
 		if len(b) < sectionSize {
-			f.problem(fmt.Errorf("%s: section table: the file ends at offset %#x in section %d of %d", f.name, len(data), i, f.header.sectionCount))
+			f.problem(fmt.Errorf("%s: section table: the file ends at offset %#x in section %d of %d", f.name, len(head), i, f.header.sectionCount))
 			break
 		}
 		s := &Section{
 			Index: i, Name: string(bytes.TrimRight(b[:8], "\x00")),
-			VirtualSize: u32(b, 8), RVA: u32(b, 12), RawSize: u32(b, 16), Offset: u32(b, 20), Characteristics: u32(b, 36),
+			VirtualSize: u32(b, 8), RVA: u32(b, 12), RawSize: u32(b, 16), Offset: uint64(u32(b, 20)), Characteristics: u32(b, 36),
 			file: f, raw: data,
 		}
-		if long, err := names.find(s.Name); err != nil {
+		if long, err := f.names.find(s.Name); err != nil {
 			f.problem(fmt.Errorf("%s: section %d at offset %#x: name %q: %w", f.name, i, offset, s.Name, err))
 		} else if long != "" {
 			s.Name = long

@@ -21,9 +21,9 @@ var (
 // A fileSource has the bytes of a file by their RVA: sections lie elsewhere in it than in
 // memory.
 type fileSource struct {
-	data    []byte
-	headers uint32     // bytes at the start of the file that are at the start of the image
-	mapped  []*Section // sorted by RVA
+	data   []byte
+	head   []byte     // bytes at the start of the image that are in no section
+	mapped []*Section // sorted by RVA
 }
 
 // upTo returns at most n bytes at an RVA: fewer where the section or the headers end earlier, none
@@ -35,10 +35,7 @@ func (s *fileSource) upTo(rva uint32, n uint64) []byte {
 			return prefix(section.inFile(s.data), uint64(rva-section.RVA), n)
 		}
 	}
-	if rva < s.headers {
-		return prefix(s.data[:min(uint64(len(s.data)), uint64(s.headers))], uint64(rva), n)
-	}
-	return nil
+	return prefix(s.head, uint64(rva), n)
 }
 
 // prefix returns at most n bytes of b at an offset.

@@ -68,7 +68,7 @@ type userObjects struct {
 
 // remoteKinds maps the kinds of files that the queue has by build ID.
 var remoteKinds = map[object.RemoteKind]string{
-	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable,
+	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable, object.RemotePDB: objects.DebugInfo,
 }
 
 // Fetch implements object.Remote.

@@ -197,7 +197,7 @@ func readEnd(w *functionWriter, _ pdb.Record) error {
 
 func readStatic(w *functionWriter, s pdb.Record) error {
 	if v, ok := decodeStatic(s); ok {
-		w.writeStatic(&v)
+		w.writeStatic(&v, true)
 	}
 	return nil
 }

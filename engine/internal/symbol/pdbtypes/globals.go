@@ -65,21 +65,22 @@ func (m *maker) Global(at uint64) (dwarf.MadeUnit, error) {
 	u := m.newUnit(false, 0)
 	u.entry(dw.TagCompileUnit, true, number(dw.AttrLanguage, dw.LangCPP14))
 	v.name = u.enter(v.name)
-	u.writeStatic(&v, flag(dw.AttrExternal))
+	u.writeStatic(&v, false, flag(dw.AttrExternal))
 	for u.open > 1 {
 		u.end()
 	}
 	return u.finish()
 }
 
-// writeStatic writes a variable at an address, or a constant.
-func (u *unit) writeStatic(v *static, more ...attr) {
+// writeStatic writes a variable at an address, or a constant. isLocal tells one of a function.
+func (u *unit) writeStatic(v *static, isLocal bool, more ...attr) {
 	attrs := append(u.typed([]attr{text(dw.AttrName, v.name)}, v.typ), more...)
 	switch {
 	case v.isConstant:
 		n, ok := v.value.Uint64()
-		if !ok || !u.isScalar(v.typ) {
-			// Of an array or a structure LLVM writes one of its parts, and does not tell which.
+		if isConst, isScalar := u.constancy(v.typ); !ok || !isScalar || isLocal && !isConst {
+			// Of a variable that was optimized out LLVM writes one of the numbers that it, or a part
+			// of it, had somewhere.
 			u.entry(dw.TagVariable, false, attrs...)
 			return
 		}
@@ -107,24 +108,25 @@ func (u *unit) constOp() byte {
 	return dw.OpConst8u
 }
 
-// isScalar reports whether a type has values that are one number.
-func (m *maker) isScalar(index codeview.TypeIndex) bool {
+// constancy reports whether a type is const, and whether its values are one number.
+func (m *maker) constancy(index codeview.TypeIndex) (isConst, isScalar bool) {
 	for range maxScopes {
 		if s, ok := codeview.SimpleType(index); ok {
-			return s.Encoding != 0
+			return isConst, s.Encoding != 0
 		}
 		kind, data, err := m.types.Record(index)
 		if err != nil {
-			return false
+			return isConst, false
 		}
 		if kind != codeview.LFModifier {
-			return kind == codeview.LFPointer || kind == codeview.LFEnum
+			return isConst, kind == codeview.LFPointer || kind == codeview.LFEnum
 		}
 		q, err := codeview.DecodeModifier(data)
 		if err != nil {
-			return false
+			return isConst, false
 		}
+		isConst = isConst || q.Qualifiers&codeview.Const != 0
 		index = q.Target
 	}
-	return false
+	return isConst, false
 }

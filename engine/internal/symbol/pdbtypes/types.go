@@ -364,6 +364,7 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 	size, _ := u.types.Size(c.Underlying)
 	u.entry(dw.TagEnumerationType, true, u.typed(append(attrs, number(dw.AttrByteSize, size)), c.Underlying)...)
 	simple, _ := codeview.SimpleType(c.Underlying)
+	bits := 8 * min(size, 8)
 	isSigned := simple.Encoding == dw.ATESigned || simple.Encoding == dw.ATESignedChar
 	if c.Fields != 0 {
 		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool {
@@ -374,9 +375,9 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 			if !ok {
 				return true
 			}
-			value := number(dw.AttrConstValue, n)
-			if isSigned || f.Value.IsSigned {
-				value = negative(dw.AttrConstValue, int64(n)) //nolint:gosec // two's complement
+			value := number(dw.AttrConstValue, n&^(^uint64(0)<<bits))
+			if isSigned { // LLVM writes both kinds of numbers for both kinds of enumerations
+				value = negative(dw.AttrConstValue, int64(n<<(64-bits))>>(64-bits)) //nolint:gosec // two's complement
 			}
 			u.entry(dw.TagEnumerator, false, text(dw.AttrName, f.Name), value)
 			return len(u.made.Info) < maxUnit

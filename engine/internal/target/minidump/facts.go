@@ -89,11 +89,26 @@ func (d *Dump) systemFacts() trace.System {
 	if y.Version == "0.0.0" && y.OS == LinuxOS {
 		y.Version, y.Build = splitUname(y.Build)
 	}
+	if emulator := d.emulator(); emulator != "" {
+		y.CPU += ", emulated on " + ArchARM64 + ": " + emulator + " is loaded"
+	}
 	if digits, ok := strings.CutPrefix(keys(d.Linux.CPUInfo, ":")("microcode"), "0x"); ok {
 		n, err := strconv.ParseUint(digits, 16, 64)
 		y.Microcode, y.HasMicrocode = n, err == nil
 	}
 	return y
+}
+
+// emulator returns the library by which Windows on arm64 executes code of other processors, which a
+// process of theirs has loaded; "" where there is none.
+func (d *Dump) emulator() string {
+	for i := range d.Modules {
+		name := object.LastPart(d.Modules[i].Name)
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "xtajit") && strings.HasSuffix(lower, ".dll") {
+			return name
+		}
+	}
+	return ""
 }
 
 // splitUname splits Breakpad's and Crashpad's text of uname: the system's name, the

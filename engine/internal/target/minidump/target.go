@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -40,6 +41,7 @@ type Target struct {
 	files    target.FileBytes
 	regions  []region // by address; nil where the dump has no mappings
 	info     trace.Target
+	spent    uint64 // on images in memory, see spend
 	problems []string
 }
 
@@ -236,6 +238,11 @@ func (t *Target) addRegisters(th *trace.Thread, c *Context, teb uint64) {
 			th.Registers.Set(r.Number, binary.LittleEndian.AppendUint64(nil, teb))
 		}
 	}
+	if r, ok := d.RegisterByName(codeMaskRegister); ok && c.Arch == ArchARM64 {
+		if mask := t.codeMask(); mask != 0 {
+			th.Registers.Set(r.Number, binary.LittleEndian.AppendUint64(nil, mask))
+		}
+	}
 	if _, ok := th.Registers.Get(d.PC); !ok && d.PC != sdk.NoRegister {
 		th.Problem = fmt.Sprintf("its context at offset %#x has no program counter: its flags are %#x", c.Offset, c.Flags)
 	}
@@ -249,6 +256,29 @@ type system struct{ arch, os string }
 // and the address that Crashpad stores instead on Linux.
 var blockRegisters = map[system]string{
 	{ArchAMD64, Windows}: "gs.base", {ArchAMD64, LinuxOS}: "fs.base", {ArchAMD64, Android}: "fs.base",
+}
+
+// codeMaskRegister has the bits of a code address that pointer authentication may have set.
+const codeMaskRegister = "pauth_cmask"
+
+// narrowAddresses are the systems of arm64 whose processes have addresses of 47 bits, and which do not
+// ignore the top byte of code addresses: all bits above may be a signature's.
+var narrowAddresses = []string{Windows, MacOS, IOS}
+
+// codeMask returns the mask of signatures: Crashpad writes that of the system; else it is the system's as
+// far as it is known here; 0 leaves it to the architecture.
+func (t *Target) codeMask() uint64 {
+	if t.Crashpad != nil && t.Crashpad.AddressMask != 0 {
+		mask := t.Crashpad.AddressMask
+		if mask&1 != 0 { // of the bits that are an address
+			mask = ^mask
+		}
+		return mask
+	}
+	if slices.Contains(narrowAddresses, t.os()) {
+		return ^uint64(1<<47 - 1)
+	}
+	return 0
 }
 
 // show sets the PC and the general registers of a thread whose architecture has no

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -170,7 +171,15 @@ func (id *Identity) printedGUID() []byte {
 // otherCode returns the reason why a file cannot be the loaded one; "" where it can.
 func (t *Target) otherCode(o *object.Object) string {
 	if want := elfMachines[t.arch()]; o.Machine() != want {
-		return fmt.Sprintf("it is for %s, the dump is of %s", object.DescribeMachine(o.Machine()), t.arch())
+		what := "it is for " + object.DescribeMachine(o.Machine())
+		if o.IsPE() && o.PE().Hybrid() != "" {
+			what = "it is " + o.PE().Hybrid()
+		}
+		what += fmt.Sprintf(", the dump is of %s", t.arch())
+		if t.os() == Windows && t.arch() == ArchARM64 && (o.Machine() == elfMachines[ArchAMD64] || o.Machine() == elfMachines[ArchX86]) {
+			what += ", where such code runs under emulation"
+		}
+		return what
 	}
 	if len(o.Segments()) == 0 {
 		return "it has nothing that is loaded"
@@ -181,22 +190,20 @@ func (t *Target) otherCode(o *object.Object) string {
 // maxLoaded bounds the code objects that are read from memory.
 const maxLoaded = 1 << 20
 
-// takeLoaded reads the code object of a small module from memory, if the dump has all of
-// it: the kernel's vDSO, for one, has no file.
+// takeLoaded reads the code object of a module from memory, as far as the dump has it: of a PE file
+// whose file is elsewhere, or of a small module in whole; the kernel's vDSO, for one, has no file.
 func (t *Target) takeLoaded(m *target.Module, recorded *Module) {
-	if b, _ := t.bytesAt(recorded.Base); recorded.Size == 0 || recorded.Size > maxLoaded || len(b) == 0 {
+	b, _ := t.bytesAt(recorded.Base)
+	var o *object.Object
+	switch {
+	case recorded.Size == 0 || len(b) == 0:
 		return
+	case b[0] == 'M':
+		o = t.loadedPE(m, recorded)
+	case recorded.Size <= maxLoaded:
+		o = t.loadedWhole(recorded)
 	}
-	image := make([]byte, recorded.Size)
-	if _, err := t.Dump.ReadMemory(recorded.Base, image); err != nil {
-		return
-	}
-	o, err := t.finder.Store.Image(recorded.Name, image, nil)
-	if err != nil {
-		return
-	}
-	if t.otherCode(o) != "" || !isAsLoaded(o) {
-		_ = o.Close()
+	if o == nil {
 		return
 	}
 	if m.Object != nil {
@@ -206,6 +213,87 @@ func (t *Target) takeLoaded(m *target.Module, recorded *Module) {
 	if len(m.BuildID) == 0 || o.HasID(m.BuildID) {
 		m.BuildID = o.BuildID()
 	}
+}
+
+// loadedWhole reads a module that is in memory as in its file; nil where it is not.
+func (t *Target) loadedWhole(recorded *Module) *object.Object {
+	image := make([]byte, recorded.Size)
+	if _, err := t.Dump.ReadMemory(recorded.Base, image); err != nil {
+		return nil
+	}
+	o, err := t.finder.Store.Image(recorded.Name, image, nil)
+	if err != nil {
+		return nil
+	}
+	if t.otherCode(o) != "" || !isAsLoaded(o) {
+		_ = o.Close()
+		return nil
+	}
+	return o
+}
+
+// loadedPE opens the image of a PE file where it lies in the dump; nil where it is not that of the
+// module, or its headers are not there.
+func (t *Target) loadedPE(m *target.Module, recorded *Module) *object.Object {
+	pieces := t.pieces(recorded)
+	if !t.spend(m, recorded, len(pieces)) {
+		return nil
+	}
+	o, err := object.NewLoaded(recorded.Name, t.data, pieces)
+	if err != nil {
+		return nil
+	}
+	f := o.PE()
+	if !t.spend(m, recorded, len(f.Sections())) {
+		_ = o.Close()
+		return nil
+	}
+	reason := t.otherCode(o)
+	if isBuild := f.TimeDateStamp() == recorded.Timestamp && f.SizeOfImage() == recorded.Size; reason == "" && !isBuild && !o.HasID(m.BuildID) {
+		reason = fmt.Sprintf("it has time %#x and size %#x, the list of modules has %#x and %#x", f.TimeDateStamp(), f.SizeOfImage(), recorded.Timestamp, recorded.Size)
+	}
+	if reason != "" {
+		m.Problem = fmt.Sprintf("the image of %s in the dump's memory was not used: %s", recorded.Name, reason)
+		_ = o.Close()
+		return nil
+	}
+	if id, err := f.Identity(); err == nil && m.Symbols.DebugID == "" && id.HasCodeView {
+		m.Symbols.DebugFile, m.Symbols.DebugID = object.LastPart(cmp.Or(id.PDB, recorded.Name)), id.DebugID()
+	}
+	return o
+}
+
+// spend counts the parts of an image in memory, which have spentOn bytes of the dump at least. Images lie apart,
+// so that all of them together have no more than the dump; where modules share memory the later ones are
+// not read.
+func (t *Target) spend(m *target.Module, recorded *Module, count int) bool {
+	const spentOn = 40 // of a section
+	if t.spent += uint64(count)*spentOn + spentOn; t.spent <= uint64(len(t.data)) {
+		return true
+	}
+	m.Problem = fmt.Sprintf("the image of %s in the dump's memory was not read: the images before it have as many parts as the dump has bytes for", recorded.Name)
+	return false
+}
+
+// pieces returns where the memory of a module is in the dump. Ranges that follow one another in both are
+// one.
+func (t *Target) pieces(m *Module) (list []object.Piece) {
+	first := sort.Search(len(t.memory), func(i int) bool { return t.memory[i].end() > m.Base })
+	for i := first; i < len(t.memory); i++ {
+		b := &t.memory[i]
+		start := max(b.Start, m.Base)
+		rva, end := start-m.Base, min(b.end()-m.Base, uint64(m.Size))
+		if rva >= end {
+			break
+		}
+		p := object.Piece{RVA: uint32(rva), Size: end - rva, Offset: b.Offset + (start - b.Start)} //nolint:gosec // below m.Size
+		if n := len(list) - 1; n >= 0 && uint64(list[n].RVA)+list[n].Size == uint64(p.RVA) && list[n].Offset+list[n].Size == p.Offset {
+			list[n].Size += p.Size
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // isAsLoaded reports whether an object has the same layout in memory as in its file.

@@ -198,22 +198,25 @@ func (s *scan) file(path string, d fs.DirEntry) {
 		s.known[path] = k
 		return
 	}
-	if !isELF(path) {
+	if !isCode(path) {
 		return
 	}
 	s.known[path] = known{now, filesOf(path, now)}
 }
 
-// isELF reports whether a regular file begins as an ELF file does.
-func isELF(path string) bool {
+// magics are what the files begin with that may be given: ELF files and PDB files.
+var magics = []string{"\x7fELF", "Microsoft C/C++ MSF 7.00"}
+
+// isCode reports whether a regular file begins as a code object, or its debug information, does.
+func isCode(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|host.WithoutWaiting, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	var magic [4]byte
-	_, err = f.ReadAt(magic[:], 0)
-	return err == nil && string(magic[:]) == "\x7fELF"
+	var head [24]byte
+	n, _ := f.ReadAt(head[:], 0)
+	return slices.ContainsFunc(magics, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
 // filesOf returns what a code object is, one with debug information twice.
@@ -231,7 +234,10 @@ func filesOf(path string, now stat) (list []File) {
 		if !o.DebugOnly() {
 			list = append(list, File{path, id, object.RemoteExecutable, now})
 		}
-		if o.HasDebugInfo() {
+		switch {
+		case o.IsPDB():
+			list = append(list, File{path, id, object.RemotePDB, now})
+		case o.HasDebugInfo():
 			list = append(list, File{path, id, object.RemoteDebuginfo, now})
 		}
 		return nil

@@ -110,7 +110,7 @@ func latest(folder, kind string) (path string, put time.Time) {
 // Fetch implements object.Remote.
 func (v View) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
 	switch f.Kind {
-	case object.RemoteDebuginfo:
+	case object.RemoteDebuginfo, object.RemotePDB:
 		return v.Find(f.BuildID, DebugInfo), nil
 	case object.RemoteExecutable, object.RemoteCode:
 		return v.Find(f.BuildID, Executable), nil

@@ -5,12 +5,14 @@ package msftest
 
 import "encoding/binary"
 
-const magic = "Microsoft C/C++ MSF 7.00\r\n\x1aDS\x00\x00\x00"
+const (
+	magic = "Microsoft C/C++ MSF 7.00\r\n\x1aDS\x00\x00\x00"
+	page  = 512
+)
 
 // Container makes a container with pages of 512 bytes: streams lie in it in the order of their
 // pages, each page of another stream than the one before as long as there are such.
 func Container(streams ...[]byte) []byte {
-	const page = 512
 	var body []byte
 	next := uint32(3)
 	numbers := make([][]uint32, len(streams))
