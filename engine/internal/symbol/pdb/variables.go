@@ -44,11 +44,11 @@ func (f *File) FunctionRecords(address uint64) (r *FunctionRecords, ok bool) {
 }
 
 func (f *File) recordsOf(x found) (*FunctionRecords, bool) {
-	r, ok := recordAt(x.index.stream, x.procedure.at, x.index.end)
+	r, ok := recordAt(x.index.stream, x.procedure.record, x.index.end)
 	if !x.isNamed || !ok || !isProcedure[r.kind] {
 		return nil, false
 	}
-	return &FunctionRecords{f, x, x.module.separatedCode().of[x.procedure.at]}, true
+	return &FunctionRecords{f, x, x.module.separatedCode().parts[x.procedure.record]}, true
 }
 
 // Start returns the address of the function; false where it has none in the image.
@@ -82,16 +82,16 @@ type Record struct {
 // record that ends the function is the last one.
 func (r *FunctionRecords) Each(yield func(Record) bool) {
 	x := r.found.index
-	first, ok := recordAt(x.stream, r.found.procedure.at, x.end)
+	first, ok := recordAt(x.stream, r.found.procedure.record, x.end)
 	if !ok {
 		return
 	}
 	head := first.fields
 	head.u32()
 	end := head.u32()
-	for at := first.at; ; {
+	for at := first.start; ; {
 		s, ok := recordAt(x.stream, at, x.end)
-		if !ok || !yield(Record{s.kind, s.b, s.at}) || at >= end {
+		if !ok || !yield(Record{s.kind, s.b, s.start}) || at >= end {
 			return
 		}
 		at = s.next
@@ -249,7 +249,7 @@ func eachGlobal(s *msf.Stream, offset, end uint32, module GlobalPlace, yield fun
 		if !ok {
 			return true
 		}
-		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.at), Record{r.kind, r.b, r.at}) {
+		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.start), Record{r.kind, r.b, r.start}) {
 			return false
 		}
 		offset = r.next
@@ -269,7 +269,7 @@ func (f *File) Global(place GlobalPlace) (Record, bool) {
 		return Record{}, false
 	}
 	r, ok := recordAt(s, uint32(place), s.Size()) //nolint:gosec // the lower half
-	return Record{r.kind, r.b, r.at}, ok && isGlobal[r.kind]
+	return Record{r.kind, r.b, r.start}, ok && isGlobal[r.kind]
 }
 
 // InlineeName returns the qualified name of an inlined function by its identifier in the function's

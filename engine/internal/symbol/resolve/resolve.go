@@ -134,7 +134,7 @@ func (r *Resolver) openPDB() *pdb.File {
 		return nil
 	}
 	base, _ := r.o.ImageBase()
-	f, err := pdb.New(o.Name(), o.Data(), base)
+	f, err := pdb.OpenObject(o, base)
 	if err != nil {
 		r.damaged.Store(true)
 		r.Note(err)
