@@ -57,10 +57,9 @@ func Unpack(w io.Writer, data []byte, name string, most int64) error {
 
 // reader reads a cabinet.
 type reader struct {
-	data       []byte
-	folders    []folder
-	dataExtra  int // reserved bytes in each block's header
-	blockCount int
+	data      []byte
+	folders   []folder
+	dataExtra int // reserved bytes in each block's header
 }
 
 // folder is a run of blocks that are compressed together.
