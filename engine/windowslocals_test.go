@@ -38,6 +38,13 @@ func windowsLocals(t *testing.T) string {
 // crashedFrames are the frames of the crash with their variables.
 func crashedFrames(t *testing.T, dir string, limits trace.ValueLimits) []trace.Frame {
 	t.Helper()
+	dump, th := crashOf(t, dir, limits)
+	return dump.Walk(context.Background(), th).Frames
+}
+
+// crashOf is the dump with the thread that crashed.
+func crashOf(t *testing.T, dir string, limits trace.ValueLimits) (*Target, *trace.Thread) {
+	t.Helper()
 	e, err := New(Options{
 		Locals: &limits, Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}},
 		Sysroot: filepath.Join(dir, "prefix/drive_c"), Exe: filepath.Join(dir, "locals.exe"),
@@ -53,11 +60,11 @@ func crashedFrames(t *testing.T, dir string, limits trace.ValueLimits) []trace.F
 	t.Cleanup(func() { _ = dump.Close() })
 	for _, th := range dump.Threads() {
 		if th.Crashed {
-			return dump.Walk(context.Background(), th).Frames
+			return dump, th
 		}
 	}
 	t.Fatal("no thread crashed")
-	return nil
+	return nil, nil
 }
 
 // flatten adds the values without parts by their paths. Members of bases are the object's own.
@@ -167,6 +174,24 @@ func TestVariablesOfAMinidumpAreReadByPDB(t *testing.T) {
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %s, expected %s", name, got[name], want)
+		}
+	}
+}
+
+// Variables outside of functions, static ones of functions and those of threads are found by name.
+func TestGlobalsOfAMinidumpAreReadByPDB(t *testing.T) {
+	oracle.All(t)
+	dump, th := crashOf(t, windowsLocals(t), trace.DefaultValueLimits)
+	for name, want := range map[string]string{
+		"hidden": "ns::hidden = 7", "Derived::count": "Derived::count = 99", "tls_value": "tls_value = 1235", "counter": "counter = 5",
+	} {
+		list, err := dump.Globals(context.Background(), th, name, trace.DefaultValueLimits)
+		if err != nil || len(list) != 1 {
+			t.Errorf("%s: %d variables, %v", name, len(list), err)
+			continue
+		}
+		if got := list[0].Name + " = " + list[0].Text; got != want {
+			t.Errorf("%s, expected %s", got, want)
 		}
 	}
 }

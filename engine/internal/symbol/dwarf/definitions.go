@@ -122,8 +122,8 @@ func (r *Reader) TypesNamed(name string) ([]Entry, error) {
 func (r *Reader) definitionsNamed(name string, isType bool) (list []Entry, err error) {
 	err = r.protect(func() error {
 		if r.generated != nil {
-			list, err = r.generatedNamed(name, isType)
-			return err
+			list = r.generatedNamed(name, isType)
+			return nil
 		}
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {

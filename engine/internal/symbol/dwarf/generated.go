@@ -127,7 +127,7 @@ func (r *Reader) generatedFunctionAt(address uint64) (*body, *function, error) {
 }
 
 // generatedNamed are the definitions of a name: types, or variables.
-func (r *Reader) generatedNamed(name string, isType bool) (list []Entry, err error) {
+func (r *Reader) generatedNamed(name string, isType bool) (list []Entry) {
 	numbers, kind := r.generated.GlobalsNamed, generatedGlobal
 	if isType {
 		numbers, kind = r.generated.TypesNamed, generatedType
@@ -147,7 +147,7 @@ func (r *Reader) generatedNamed(name string, isType bool) (list []Entry, err err
 			list = append(list, e)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // definition is the type of a type unit, or the variable of a unit.

@@ -197,7 +197,7 @@ const kindConstant = 0x1107
 var isGlobal = map[uint16]bool{kindGlobalData: true, kindLocalData: true, kindGlobalThread: true, kindLocalThread: true, kindConstant: true}
 
 // GlobalPlace is where the record of a variable with one place lies: in the records of all modules,
-// or among those of a module, whose number plus 1 is in the upper half.
+// or of a module, whose number plus 1 is in the upper half.
 type GlobalPlace uint64
 
 // EachGlobal calls yield with the records of the variables and constants outside of functions,

@@ -269,11 +269,19 @@ func (w *functionWriter) declare(name string, typ codeview.TypeIndex, isParamete
 	w.variable = &variable{name: name, typ: typ, isParameter: isParameter}
 }
 
+// unknownRegister is the place by a register that is not known, as Microsoft's compiler for ARM64 has
+// it: no architecture has that number, so that reading it is an error, which being optimized out is not.
+var unknownRegister = append(binary.AppendUvarint([]byte{dw.OpBregx}, 0xffffff), 0)
+
 // add adds a place to the variable.
 func (w *functionWriter) add(p place) {
-	if w.variable != nil && p.expr != nil && (p.code == nil || len(p.code) > 0) {
-		w.variable.places = append(w.variable.places, p)
+	if w.variable == nil || p.code != nil && len(p.code) == 0 {
+		return
 	}
+	if p.expr == nil {
+		p.expr = unknownRegister
+	}
+	w.variable.places = append(w.variable.places, p)
 }
 
 // inRegister is the expression of a register of CodeView; nil where DWARF has none.

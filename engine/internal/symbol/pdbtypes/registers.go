@@ -80,7 +80,7 @@ var machines = map[uint16]*machine{
 		{100, 4, 0, from(64, 32)}, // s0
 		{140, 8, 0, from(64, 32)}, // d0
 		{180, 16, 0, from(64, 32)},
-	}, [4]uint16{0, 81, 79, 69}}, // sp, fp, x19
+	}, [4]uint16{0, 81, 79, 0}}, // sp, fp
 }
 
 // register returns where DWARF has a register of CodeView.
