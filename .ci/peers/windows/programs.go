@@ -22,7 +22,7 @@ type program struct {
 	isQuick bool   // a quick run has it, too
 }
 
-// programs are the programs. Those of kind c and classes have no library.
+// programs are the programs. The kinds c and classes have no library.
 var programs = []program{
 	{"c", "x86_64", "/Od", "", true},
 	{"c", "x86_64", "/O1", "", false},

@@ -216,8 +216,8 @@ func (d *dump) image() []byte {
 // funcLine is a record of a function in a symbol file.
 var funcLine = regexp.MustCompile(`(?m)^FUNC (?:m )?([0-9a-f]+) ([0-9a-f]+) [0-9a-f]+ (.*)$`)
 
-// compareFunctions holds the functions of a symbol file that unwindd writes against those of
-// llvm-pdbutil: their addresses, sizes and names.
+// compareFunctions holds the functions of a symbol file that unwindd writes against what
+// llvm-pdbutil lists: their addresses, sizes and names.
 func (r *rig) compareFunctions(name, path string, d *dump) error {
 	var said bytes.Buffer
 	cmd := exec.Command(r.unwindd, "symbols", path)
