@@ -86,6 +86,7 @@ func (r *rig) compareAnswers(name, image, file string, addresses []uint64, base 
 	}
 	c := newCount(r.details)
 	var lines []lineBlock
+	var procedures []procedure
 	for i, a := range addresses {
 		if ours[i] == theirs[i] {
 			c.equal++
@@ -106,6 +107,17 @@ func (r *rig) compareAnswers(name, image, file string, addresses []uint64, base 
 			}
 		case kind == "? another name" && strings.HasPrefix(name, "library"):
 			kind = "another reading of a name of the Itanium ABI"
+		case kind == "? another name" && strings.HasPrefix(own, "[thunk]"):
+			kind = "a thunk by its own name"
+		case kind == "? another name":
+			if procedures == nil {
+				if procedures, err = proceduresOf(image); err != nil {
+					return err
+				}
+			}
+			if isNamed(procedures, a, own) {
+				kind = "as llvm-pdbutil has the name"
+			}
 		}
 		c.differ(kind, "%#x: %.300q, llvm-symbolizer %.300q", a, own, other)
 	}
@@ -141,6 +153,8 @@ func kindOf(ours, theirs string) (kind, own, other string) {
 			return "a name of Rust that LLVM does not read", a[i], b[i]
 		case i%2 == 0:
 			return "? another name", a[i], b[i]
+		case strings.Contains(b[i], ":15732480:"): // 0xf00f00: debuggers do not step into it
+			return "code without a line, of which LLVM prints the mark", a[i], b[i]
 		case i+2 < len(a) && isOtherFile(a[i], b[i]):
 			return "the file that the annotations of an inlined call set", a[i], b[i]
 		default:

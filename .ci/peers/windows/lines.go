@@ -115,3 +115,51 @@ func lineOf(position string) string {
 	parts := strings.Split(position, ":")
 	return strings.Join(parts[max(0, len(parts)-2):], ":")
 }
+
+// procedure is a function by its record in a PDB file.
+type procedure struct {
+	span
+	name string
+}
+
+// proceduresOf lists the functions of a program as llvm-pdbutil does. llvm-symbolizer takes a public symbol
+// of the same address for one of them, and a leading underscore of 32-bit x86 from all names.
+func proceduresOf(image string) ([]procedure, error) {
+	f, err := pe.Open(image)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	base := uint64(0)
+	switch h := f.OptionalHeader.(type) {
+	case *pe.OptionalHeader32:
+		base = uint64(h.ImageBase)
+	case *pe.OptionalHeader64:
+		base = h.ImageBase
+	}
+	out, err := exec.Command("llvm-pdbutil-22", "dump", "-symbols", filepath.Join(filepath.Dir(image), "a.pdb")).Output()
+	if err != nil {
+		return nil, err
+	}
+	var list []procedure
+	for _, m := range procLine.FindAllStringSubmatch(string(out), -1) {
+		segment, _ := strconv.Atoi(m[2])
+		offset, _ := strconv.ParseUint(m[3], 10, 64)
+		size, _ := strconv.ParseUint(m[4], 10, 64)
+		if segment >= 1 && segment <= len(f.Sections) {
+			start := base + uint64(f.Sections[segment-1].VirtualAddress) + offset
+			list = append(list, procedure{span{start, start + size}, m[1]})
+		}
+	}
+	return list, nil
+}
+
+// isNamed reports whether a function with a name has an address.
+func isNamed(list []procedure, address uint64, name string) bool {
+	for i := range list {
+		if p := &list[i]; address >= p.start && address < p.end && bare(p.name) == bare(name) {
+			return true
+		}
+	}
+	return false
+}
