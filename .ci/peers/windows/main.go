@@ -19,14 +19,14 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// rig is what the parts of a run share.
+// rig is shared by the parts of a run.
 type rig struct {
 	unwindd  string
 	dir      string // where programs are made, and kept where -keep names it
 	public   string // a folder of public PDB files and dumps; "": none
 	isQuick  bool
 	details  int // how many differences of each kind are shown
-	programs []made
+	programs []built
 	failures []string
 }
 

@@ -101,7 +101,8 @@ func pcs(list []walked) (all []uint64) {
 	return all
 }
 
-// fillStore puts public symbol files, and those of public PDB files, where a store has them.
+// fillStore puts public symbol files, and the ones that unwindd writes of public PDB files, where a store
+// has them.
 func (r *rig) fillStore(store string) error {
 	for _, path := range r.publicFiles(".sym") {
 		text, err := os.ReadFile(path)
