@@ -19,7 +19,7 @@ func Convention64() Convention {
 }
 
 // Convention32 is the calling convention of the System V psABI of i386. Functions of
-// Windows have the same, but for the registers of arguments, and who removes arguments from
+// Windows have the same, except for the registers of arguments, and who removes arguments from
 // the stack.
 func Convention32() Convention {
 	const none = ^uint32(0)

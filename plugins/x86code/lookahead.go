@@ -269,7 +269,7 @@ func (m *Mode) pushedBefore(code []byte, end int) int64 {
 const maxPadding = 15
 
 // spaceBefore is pushedBefore with a subtraction of up to most bytes from the stack pointer
-// before the pushes. Pushes of the saved registers, a bit each, before others are those of a
+// before the pushes. Pushes of the saved registers, a bit each, before others belong to a
 // prologue.
 func (m *Mode) spaceBefore(code []byte, end int, most int64, saved uint16) int64 {
 	for first := max(0, end-maxBefore); first < end; first++ {

@@ -51,7 +51,7 @@ func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
 const maxPrologue = 64
 
 // pcThunk reports whether the call before code is of a thunk that returns the PC in a
-// register: what is added makes it the address of the global offset table. Such a thunk
+// register: the sum is the address of the global offset table. Such a thunk
 // changes no other register.
 func (m *Mode) pcThunk(code []byte) (register uint8, ok bool) {
 	const opAddEAX, opAdd = 0x05, 0x81 // with immediates of four bytes
@@ -194,24 +194,6 @@ func (e *Effect) stackMove() (distance int64, ok bool) {
 // not depend on where it was.
 func (e *Effect) setsStack() bool {
 	return e.Kind == Leave || (e.Kind == Move || e.Kind == Load || e.Kind == Address) && e.Dst == SP
-}
-
-// pushesNext reports whether code pushes before it does anything else to the stack.
-func (m *Mode) pushesNext(code []byte) bool {
-	for range maxStraight {
-		e, ok := m.ReadEffect(code)
-		if !ok {
-			return false
-		}
-		if _, isMove := e.stackMove(); isMove || e.setsStack() || e.Kind == Pop || e.Kind == Align || e.Kind >= Call {
-			return false
-		}
-		if e.Kind == Push {
-			return true
-		}
-		code = code[e.Length:]
-	}
-	return false
 }
 
 // isSettled reports whether code neither pushes nor pops before it moves the stack pointer
