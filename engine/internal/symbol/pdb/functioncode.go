@@ -219,8 +219,7 @@ type tableNumber struct {
 }
 
 // EachLine calls yield with the rows of all line tables, by address, until it returns false. The
-// row is reused. A row ends where an inlined call begins or ends; its innermost position is that of
-// the call.
+// row is reused. A row ends where the position of a call around it changes, too.
 func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 	f.guard(func() {
 		var tables []tableNumber
@@ -254,12 +253,15 @@ func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool
 	var out symbol.LineRow
 	rows := func(t *tree) {
 		for i := range t.flat {
-			p := &t.flat[i]
-			out.Frames = f.chain(out.Frames[:0], x, t, p)
-			f.dbi.omap.each(p.section, func(image section, _ uint32) {
-				out.Start, out.End = f.base+uint64(image.start), f.base+uint64(image.end)
-				isMore = isMore && yield(&out)
-			})
+			for p := t.flat[i]; p.start < p.end; {
+				code := section{start: p.start}
+				out.Frames, code.end = f.chain(out.Frames[:0], x, t, &p)
+				f.dbi.omap.each(code, func(image section, _ uint32) {
+					out.Start, out.End = f.base+uint64(image.start), f.base+uint64(image.end)
+					isMore = isMore && yield(&out)
+				})
+				p.start = code.end
+			}
 		}
 	}
 	for at := t.start; at < t.end && isMore; {
@@ -298,9 +300,11 @@ func (m *module) codeAt(rva uint32) (p procedure, code section, ok bool) {
 	return p, code, false
 }
 
-// chain appends the positions of a piece, innermost first.
-func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) []trace.Symbol {
+// chain appends the positions of the start of a piece, innermost first, and returns where one of
+// them changes.
+func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) (frames []trace.Symbol, end uint32) {
 	position := p.position
+	end = p.end
 	for number := p.site; number >= 0; number = t.sites[number].parent {
 		s := &t.sites[number]
 		name := f.inlineeName(x, s.id)
@@ -309,16 +313,21 @@ func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) []tr
 		if s.parent >= 0 {
 			around = t.sites[s.parent].rows
 		}
-		position = positionIn(around, p.start)
+		var next uint32
+		position, next = positionIn(around, p.start)
+		end = min(end, next)
 	}
-	return append(dst, trace.Symbol{File: x.file(f, position.file), Line: position.line, Column: position.column})
+	return append(dst, trace.Symbol{File: x.file(f, position.file), Line: position.line, Column: position.column}), end
 }
 
-// positionIn is the position of an address in rows by address.
-func positionIn(rows []piece, rva uint32) position {
+// positionIn is the position of an address in rows by address, and where it ends.
+func positionIn(rows []piece, rva uint32) (p position, end uint32) {
 	i := sort.Search(len(rows), func(i int) bool { return rows[i].end > rva })
-	if i == len(rows) || rows[i].start > rva {
-		return position{file: noFile}
+	switch {
+	case i == len(rows):
+		return position{file: noFile}, ^uint32(0)
+	case rows[i].start > rva:
+		return position{file: noFile}, rows[i].start
 	}
-	return rows[i].position
+	return rows[i].position, rows[i].end
 }

@@ -38,6 +38,13 @@ func odd() *testFile {
 	s.end(thunk, kindEnd)
 	s.procedure(kindLocalProcDPC, 0x310, 0x10, "parallel")
 
+	// A length without an offset before it, of code at the start; two places of one identifier.
+	plain := s.beginProcedure(kindGlobalProc, 0x400, 0x20, "plain")
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1003, []byte{opLine, 2, opCodeLength, 8, opOffsetAndLine, 0x24, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1004, []byte{opOffsetAndLine, 0x10, 0x10, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1004, []byte{opChangeOffset, 0x10, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(plain, kindEnd)
+
 	var linker symbolList
 	linker.add(symbolRecord(kindTrampoline, uint16(0), uint16(5), 0x10f, 0x200, uint16(1), uint16(1)))
 	linker.add(symbolRecord(kindTrampoline, uint16(1), uint16(5), 0x114, 0x300, uint16(1), uint16(1)))
@@ -45,10 +52,11 @@ func odd() *testFile {
 	return &testFile{
 		machine: 0x8664, sections: code, names: []string{"a.cpp", "b.h"},
 		modules: []testModule{
-			{symbols: s.b, contributions: []contribution{{section{0x100, 0x120}, 0}, {section{0x200, 0x320}, 0}, {section{0x800, 0x810}, 0}},
+			{symbols: s.b, contributions: []contribution{{section{0x100, 0x120}, 0}, {section{0x200, 0x320}, 0}, {section{0x400, 0x420}, 0}, {section{0x800, 0x810}, 0}},
 				c13: slices.Concat(subsection(partFiles, 1, 0, 7, 0), lineRows(0x100, 0x20, 0, 0, 10, 8, 0x80000000|12, 16, alwaysStepInto),
 					lineRows(0x200, 0x40, 0, 0, 20, 4, 21), lineRows(0x800, 0x10, 0, 0, 28),
-					subsection(partInlinees, 1, 0x1001, 8, 100, 1, 0, 0x1002, 0, 200, 0))},
+					subsection(partInlinees, 1, 0x1001, 8, 100, 1, 0, 0x1002, 0, 200, 0, 0x1003, 8, 300, 0, 0x1004, 8, 400, 0, 0x1004, 8, 500, 0),
+					lineRows(0x400, 0x20, 0, 0, 40, 0, 41, 0x14, 42))},
 			{symbols: linker.b, contributions: []contribution{{section{0x1100, 0x1200}, 0}}},
 		},
 		publics: []testPublic{
@@ -95,6 +103,8 @@ func TestRecordsOfMicrosoftsToolsAreRead(t *testing.T) {
 		0x1207: "[identifier 0x1001] b.h:101 < outer a.cpp:21",
 		0x120c: "[identifier 0x1002] b.h:202 < [identifier 0x1001] b.h:102 < outer a.cpp:21",
 		0x1210: "outer a.cpp:21",
+		0x1400: "[identifier 0x1003] b.h:301 < plain a.cpp:40", 0x1401: "[identifier 0x1003] b.h:301 < plain a.cpp:41", 0x1407: "[identifier 0x1003] b.h:301 < plain a.cpp:41",
+		0x1408: "plain a.cpp:41", 0x140c: "[identifier 0x1003] b.h:302 < plain a.cpp:41", 0x1410: "[identifier 0x1004] b.h:0 < plain a.cpp:41", 0x1414: "plain a.cpp:42",
 		0x1300: "[thunk]: ns::g`adjustor{8}'", 0x1310: "parallel", 0x1320: "",
 		0x1800: "outer a.cpp:28", 0x1802: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1808: "outer a.cpp:28",
 		0x1900: "", 0x0: "", 0x3000: "",
@@ -136,7 +146,7 @@ func TestFunctionsHaveTheFramesOfTheirAddresses(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %x-%x", s.Name, s.Start, s.End))
 	}
 	want := []string{
-		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11320", "inside 11808-11808", "bare 11900-11900",
+		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11320", "plain 11400-11420", "inside 11808-11808", "bare 11900-11900",
 		"@ILT+5(outer) 1210f-12114", "@island([thunk]: ns::g`adjustor{8}') 12114-12119",
 	}
 	if !slices.Equal(names, want) {

@@ -81,25 +81,37 @@ func (x *moduleIndex) nextTable(rva uint32) *lineTable {
 	return &x.lines[i]
 }
 
-// tablePieces appends the rows of a line table for some code. Of several rows for an address the
-// last is that of the code; code before all rows has the first.
+// tablePieces appends the rows of a line table for some code, as rowAt finds them: of several rows
+// for an address the first is for its one byte.
 func (x *moduleIndex) tablePieces(f *File, dst []piece, t *lineTable, code section) []piece {
 	rows := x.rows(f, t)
 	slices.SortStableFunc(rows, func(a, b lineRow) int { return cmp.Compare(a.offset, b.offset) })
-	for i := range rows {
-		start, end := t.start+rows[i].offset, t.end
-		if i == 0 {
-			start = t.start
+	add := func(start, end uint32, p position) {
+		if s := (section{max(start, code.start), min(end, code.end)}); s.start < s.end {
+			dst = append(dst, piece{s, -1, p})
 		}
-		if i+1 < len(rows) {
-			end = min(end, t.start+rows[i+1].offset)
+	}
+	if len(rows) > 0 {
+		add(t.start, t.start+rows[0].offset, rows[0].position)
+	}
+	for first := 0; first < len(rows); {
+		next := first + 1
+		for next < len(rows) && rows[next].offset == rows[first].offset {
+			next++
+		}
+		start, end := t.start+rows[first].offset, t.end
+		if next < len(rows) {
+			end = min(end, t.start+rows[next].offset)
 		}
 		if start < t.start { // behind the last address
 			break
 		}
-		if s := (section{max(start, code.start), min(end, code.end)}); s.start < s.end {
-			dst = append(dst, piece{s, -1, rows[i].position})
+		if rows[first].position != rows[next-1].position {
+			add(start, min(start+1, end), rows[first].position)
+			start++
 		}
+		add(start, end, rows[next-1].position)
+		first = next
 	}
 	return dst
 }
