@@ -136,7 +136,7 @@ func (c *coder) addCalls() {
 		}
 		first := len(c.out.Calls)
 		eachPlace(s.rows, around, func(code section, place callPlace) {
-			call := symbol.InlinedCall{Function: c.f.inlineeName(c.index, s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
+			call := symbol.InlinedCall{Function: withAnonymous(c.f.inlineeName(c.index, s.id)), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
 			n := slices.IndexFunc(c.out.Calls[first:], func(o symbol.InlinedCall) bool {
 				return o.CallFile == call.CallFile && o.CallLine == call.CallLine
 			})
@@ -307,8 +307,9 @@ func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) (fra
 	end = p.end
 	for number := p.site; number >= 0; number = t.sites[number].parent {
 		s := &t.sites[number]
-		name := f.inlineeName(x, s.id)
-		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
+		frame := f.inlineeSymbol(x, s.id)
+		frame.File, frame.Line, frame.Column = x.file(f, position.file), position.line, position.column
+		dst = append(dst, frame)
 		around := t.rows
 		if s.parent >= 0 {
 			around = t.sites[s.parent].rows

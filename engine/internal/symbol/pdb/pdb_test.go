@@ -36,7 +36,8 @@ func odd() *testFile {
 	s.end(s.add(symbolRecord(kindSeparated, 0, 0, 0x10, 0, 0x800, 0x200, uint16(1), uint16(1))), kindEnd)
 	thunk := s.add(symbolRecord(kindThunk, 0, 0, 0, 0x300, uint16(1), uint16(6), uint8(0), "[thunk]: ns::g`adjustor{8}'"))
 	s.end(thunk, kindEnd)
-	s.procedure(kindLocalProcDPC, 0x310, 0x10, "parallel")
+	s.procedure(kindLocalProcDPC, 0x310, 8, "parallel")
+	s.procedure(kindLocalProc, 0x318, 8, "?A0xe19704fc::hidden")
 
 	// A length without an offset before it, of code at the start; two places of one identifier.
 	plain := s.beginProcedure(kindGlobalProc, 0x400, 0x20, "plain")
@@ -106,7 +107,7 @@ func TestRecordsOfMicrosoftsToolsAreRead(t *testing.T) {
 		0x1400: "[identifier 0x1003] b.h:301 < plain a.cpp:40", 0x1401: "[identifier 0x1003] b.h:301 < plain a.cpp:41", 0x1407: "[identifier 0x1003] b.h:301 < plain a.cpp:41",
 		0x1408: "plain a.cpp:41", 0x140c: "[identifier 0x1003] b.h:302 < plain a.cpp:41", 0x1410: "[identifier 0x1004] b.h:0 < plain a.cpp:41", 0x1414: "plain a.cpp:42",
 		0x1300: "[thunk]: ns::g`adjustor{8}'", 0x1310: "parallel", 0x1320: "",
-		0x1800: "outer a.cpp:28", 0x1802: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1808: "outer a.cpp:28",
+		0x1318: "?A0xe19704fc::hidden", 0x1800: "outer a.cpp:28", 0x1802: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1808: "outer a.cpp:28",
 		0x1900: "", 0x0: "", 0x3000: "",
 		0x210f: "@ILT+5(outer)", 0x2114: "@island([thunk]: ns::g`adjustor{8}')",
 	} {
@@ -114,6 +115,9 @@ func TestRecordsOfMicrosoftsToolsAreRead(t *testing.T) {
 		if got := show(frames); got != want || err != nil {
 			t.Errorf("%#x: %s, %v, expected %s", rva, got, err, want)
 		}
+	}
+	if frames, _ := f.Frames(nil, testBase+0x1318); len(frames) != 1 || frames[0].Function != "`anonymous namespace'::hidden" {
+		t.Errorf("a function of a namespace without a name is %+v", frames)
 	}
 	if s, ok := f.Function(testBase + 0x1804); !ok || s.Name != "outer" || s.Start != testBase+0x1800 || s.End != testBase+0x1810 {
 		t.Errorf("the function of separated code is %+v, %v", s, ok)
@@ -146,7 +150,7 @@ func TestFunctionsHaveTheFramesOfTheirAddresses(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %x-%x", s.Name, s.Start, s.End))
 	}
 	want := []string{
-		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11320", "plain 11400-11420", "inside 11808-11808", "bare 11900-11900",
+		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11318", "?A0xe19704fc::hidden 11318-11320", "plain 11400-11420", "inside 11808-11808", "bare 11900-11900",
 		"@ILT+5(outer) 1210f-12114", "@island([thunk]: ns::g`adjustor{8}') 12114-12119",
 	}
 	if !slices.Equal(names, want) {
@@ -166,7 +170,7 @@ func TestContributionsMayBeOutOfOrderOrMissing(t *testing.T) {
 			from := odd()
 			change(from)
 			f := from.open(t)
-			for rva, want := range map[uint64]string{0x1108: "?f@ns@@YAXXZ a.cpp:12", 0x1804: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1318: "parallel"} {
+			for rva, want := range map[uint64]string{0x1108: "?f@ns@@YAXXZ a.cpp:12", 0x1804: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1312: "parallel"} {
 				frames, _ := f.Frames(nil, testBase+rva)
 				if got := show(frames); got != want {
 					t.Errorf("%#x: %s, expected %s", rva, got, want)
