@@ -311,3 +311,33 @@ func TestBadFilesAreErrors(t *testing.T) {
 		t.Errorf("problems %q", p)
 	}
 }
+
+// Each of many functions has the code of all others: the lists of them end in time.
+func TestFunctionsThatOverlapAreListedWithinBounds(t *testing.T) {
+	const count = 1500
+	var s symbolList
+	var lines []byte
+	for i := range uint32(count) {
+		s.procedure(kindGlobalProc, i, 0x2000-i, "f")
+		lines = append(lines, lineRows(i, 1, 0, 0, i+1)...)
+	}
+	f := (&testFile{sections: code, modules: []testModule{{symbols: s.b, c13: lines, contributions: []contribution{{section{0, 0x2000}, 0}}}}}).open(t)
+	functions := 0
+	_ = f.EachFunction(func(*symbol.FunctionCode) bool { functions++; return true })
+	_ = f.EachLine(func(*symbol.LineRow) bool { return true })
+	if p := strings.Join(f.Problems(), "\n"); functions != count || !strings.Contains(p, "overlap so often") {
+		t.Errorf("%d functions of %d, problems %q", functions, count, p)
+	}
+}
+
+// Object files without code have contributions without bytes, often many at one place.
+func TestContributionsWithoutCodeHideNone(t *testing.T) {
+	file := odd()
+	list := &file.modules[0].contributions
+	for range 1000 {
+		*list = slices.Insert(*list, 1, contribution{section{0x110, 0x110}, 0})
+	}
+	if frames, _ := file.open(t).Frames(nil, testBase+0x1118); show(frames) != "?f@ns@@YAXXZ a.cpp:0" {
+		t.Errorf("%s, expected ?f@ns@@YAXXZ", show(frames))
+	}
+}

@@ -33,26 +33,29 @@ type tree struct {
 
 // tree reads the lines and the inlined calls of a procedure and of the parts separated from it,
 // which may be none.
-func (f *File) tree(x *moduleIndex, p procedure, parts []separated) *tree {
+func (f *File) tree(e *effort, x *moduleIndex, p procedure, parts []separated) *tree {
 	t := &tree{}
 	code := []piece{{p.section, -1, position{}}}
 	for i := range parts {
 		code = append(code, piece{parts[i].section, -1, position{}})
 	}
 	for i := range code {
-		t.rows = x.pieces(f, t.rows, code[i].section)
+		t.rows = x.pieces(e, t.rows, code[i].section)
 	}
 	slices.SortStableFunc(t.rows, piece.compare)
-	t.flatten(t.readSites(f, x, p, code))
+	t.flatten(t.readSites(e, x, p, code))
 	return t
 }
 
 func (p piece) compare(q piece) int { return cmp.Compare(p.start, q.start) }
 
 // pieces appends the rows of the line tables for some code.
-func (x *moduleIndex) pieces(f *File, dst []piece, code section) []piece {
+func (x *moduleIndex) pieces(e *effort, dst []piece, code section) []piece {
 	for at := code.start; at < code.end; {
 		t := x.lineTable(at, 0)
+		if t != nil && !e.take(t.size) {
+			break
+		}
 		if t == nil {
 			next := x.nextTable(at)
 			if next == nil {
@@ -61,7 +64,7 @@ func (x *moduleIndex) pieces(f *File, dst []piece, code section) []piece {
 			at = next.start
 			continue
 		}
-		dst = x.tablePieces(f, dst, t, section{at, min(t.end, code.end)})
+		dst = x.tablePieces(e.f, dst, t, section{at, min(t.end, code.end)})
 		at = t.end
 	}
 	return dst
@@ -118,9 +121,9 @@ func (x *moduleIndex) tablePieces(f *File, dst []piece, t *lineTable, code secti
 
 // readSites reads the inlined calls of a procedure with some code: its own, and that of the parts
 // separated from it. order has them as their records end.
-func (t *tree) readSites(f *File, x *moduleIndex, p procedure, code []piece) (order []int) {
-	sites, ok := f.sites(x, p)
-	if !ok {
+func (t *tree) readSites(e *effort, x *moduleIndex, p procedure, code []piece) (order []int) {
+	sites, ok := e.f.sites(x, p)
+	if !ok || !e.take(sites.end-min(sites.pos, sites.end)) {
 		return nil
 	}
 	type open struct {
