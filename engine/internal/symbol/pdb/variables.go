@@ -215,12 +215,12 @@ func (f *File) EachGlobal(yield func(Record) bool) {
 }
 
 // Global returns the record of a variable at an offset that EachGlobal gave.
-func (f *File) Global(at uint32) (Record, bool) {
+func (f *File) Global(offset uint32) (Record, bool) {
 	s := f.container.Stream(int(f.dbi.recordStream))
 	if f.dbi.recordStream == noStream || s == nil {
 		return Record{}, false
 	}
-	r, ok := recordAt(s, at, s.Size())
+	r, ok := recordAt(s, offset, s.Size())
 	return Record{r.kind, r.b, r.start}, ok && isGlobal[r.kind]
 }
 
