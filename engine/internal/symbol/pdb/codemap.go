@@ -44,13 +44,14 @@ func (f *File) readCodeMap() *codeMap {
 	slices.SortStableFunc(m.functions, func(a, b mapped) int { return cmp.Compare(a.start, b.start) })
 	m.fold(f)
 	var list []ranges.Range
+	e := f.newEffort()
 	for i := range m.functions {
-		list = f.appendImage(list, m.functions[i].section, int32(i)) //nolint:gosec // likewise
+		list = f.appendImage(e, list, m.functions[i].section, int32(i)) //nolint:gosec // likewise
 	}
 	for i := range modules {
 		for _, s := range modules[i].separatedCode().byAddress {
 			if n := m.function(s.function.start); n >= 0 {
-				list = f.appendImage(list, s.section, int32(n)) //nolint:gosec // likewise
+				list = f.appendImage(e, list, s.section, int32(n)) //nolint:gosec // likewise
 			}
 		}
 	}
@@ -112,16 +113,17 @@ func (m *codeMap) function(start uint32) int {
 }
 
 // appendImage appends where code lies in the image.
-func (f *File) appendImage(dst []ranges.Range, code section, index int32) []ranges.Range {
-	f.dbi.omap.each(code, func(image section, _ uint32) {
+func (f *File) appendImage(e *effort, dst []ranges.Range, code section, index int32) []ranges.Range {
+	f.dbi.omap.each(code, func(image section, _ uint32) bool {
 		dst = append(dst, ranges.Range{Start: uint64(image.start), End: uint64(image.end), Index: index})
+		return e.take(0)
 	})
 	return dst
 }
 
-// each calls yield with the parts of code of symbols: where each lies in the image, and its RVA
-// in the space of symbols.
-func (m *omap) each(code section, yield func(image section, from uint32)) {
+// each calls yield with the parts of code of symbols, until it returns false: where each lies in
+// the image, and its RVA in the space of symbols.
+func (m *omap) each(code section, yield func(image section, from uint32) bool) {
 	if m == nil {
 		yield(code, code.start)
 		return
@@ -134,7 +136,9 @@ func (m *omap) each(code section, yield func(image section, from uint32)) {
 			end = min(end, m.from[i+1].start)
 		}
 		if to := e.to + (start - e.start); e.to != 0 && start < end && to+(end-start) > to {
-			yield(section{to, to + (end - start)}, start)
+			if !yield(section{to, to + (end - start)}, start) {
+				return
+			}
 		}
 	}
 }

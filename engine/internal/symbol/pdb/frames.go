@@ -182,7 +182,7 @@ func (f *File) readable(name, own string) (function, linkage string) {
 	if name != own && f.identity.Machine == pe.MachineX86 {
 		function = pe.WithoutConvention(name)
 	}
-	if function = symbol.Demangle(function); function == name {
+	if function = withAnonymous(symbol.Demangle(function)); function == name {
 		return function, ""
 	}
 	return function, name
@@ -217,8 +217,9 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 			continue
 		}
 		row := &sites.rows[i]
-		name := f.inlineeName(x.index, sites.id)
-		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column})
+		s := f.inlineeSymbol(x.index, sites.id)
+		s.File, s.Line, s.Column = x.index.file(f, row.file), row.line, row.column
+		dst = append(dst, s)
 	}
 	slices.Reverse(dst[first:])
 	return dst

@@ -37,6 +37,29 @@ type inlinee struct {
 	id, file, line uint32 // file: offset in the list of files
 }
 
+// noLine is the line of an inlinee of which nothing tells which one it is: linkers merge the
+// identifiers of functions with equal names and types, as older compilers of Rust wrote them.
+const noLine = ^uint32(0)
+
+// merged makes one of the places of each inlinee, of a list by identifier.
+func merged(list []inlinee) []inlinee {
+	out := list[:0]
+	for _, e := range list {
+		n := len(out)
+		if n == 0 || out[n-1].id != e.id {
+			out = append(out, e)
+			continue
+		}
+		if last := &out[n-1]; *last != e {
+			last.line = noLine
+			if last.file != e.file {
+				last.file = noFile
+			}
+		}
+	}
+	return slices.Clip(out)
+}
+
 // Kinds of the parts of C13 (DEBUG_S_SUBSECTION_TYPE of cvinfo.h).
 const (
 	partLines       = 0xf2
@@ -214,7 +237,7 @@ func (x *moduleIndex) findLines(f *File, start, end uint32) {
 		x.addInlinees(f, p)
 	}
 	slices.SortStableFunc(x.inlinees, func(a, b inlinee) int { return cmp.Compare(a.id, b.id) })
-	x.inlinees = slices.Clip(slices.CompactFunc(x.inlinees, func(a, b inlinee) bool { return a.id == b.id }))
+	x.inlinees = merged(x.inlinees)
 }
 
 const linesHeader = 12

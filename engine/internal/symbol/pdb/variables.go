@@ -65,8 +65,9 @@ func (r *FunctionRecords) Code() (list []symbol.CodeRange) {
 
 // codeRanges appends the addresses of code.
 func (f *File) codeRanges(dst []symbol.CodeRange, code section) []symbol.CodeRange {
-	f.dbi.omap.each(code, func(image section, _ uint32) {
+	f.dbi.omap.each(code, func(image section, _ uint32) bool {
 		dst = append(dst, symbol.CodeRange{Start: f.base + uint64(image.start), End: f.base + uint64(image.end)})
+		return true
 	})
 	return dst
 }
