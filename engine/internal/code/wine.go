@@ -152,9 +152,9 @@ func (s wineEntries) Row(ctx context.Context, l *Lookup) (*Row, error) {
 }
 
 // otherCaller returns a row that leads to another caller, and to the one of the row otherwise where that is not there.
-func otherCaller(row *Row, by trace.FoundBy, rules []cfi.RegisterRule, otherwise *Row) *Row {
+func otherCaller(row *Row, found trace.FoundBy, rules []cfi.RegisterRule, otherwise *Row) *Row {
 	other, changed := *row, *row.Rules
 	changed.Rules, changed.ReturnAddress = rules, x86RIP
-	other.Rules, other.By, other.Dialect, other.Otherwise, other.ToModule = &changed, by, locexpr.Canonical, otherwise, otherwise != nil
+	other.Rules, other.By, other.Dialect, other.Otherwise, other.ToModule = &changed, found, locexpr.Canonical, otherwise, otherwise != nil
 	return &other
 }

@@ -49,7 +49,7 @@ func (f *File) readCodeMap() *codeMap {
 	}
 	for i := range modules {
 		for _, s := range modules[i].separatedCode().byAddress {
-			if n := m.function(s.of.start); n >= 0 {
+			if n := m.function(s.function.start); n >= 0 {
 				list = f.appendImage(list, s.section, int32(n)) //nolint:gosec // likewise
 			}
 		}
@@ -83,7 +83,7 @@ func (m *codeMap) fold(f *File) {
 		if next > first+1 {
 			if x, ok := f.at(chosen.start); ok && x.isNamed {
 				for _, p := range m.functions[first:next] {
-					if p.at == x.procedure.at && &f.dbi.modules()[p.module] == x.module {
+					if p.record == x.procedure.record && &f.dbi.modules()[p.module] == x.module {
 						chosen = p
 					}
 				}
@@ -126,14 +126,14 @@ func (m *omap) each(code section, yield func(image section, from uint32)) {
 		yield(code, code.start)
 		return
 	}
-	i := sort.Search(len(m.from), func(i int) bool { return m.from[i].at > code.start })
-	for i = max(i-1, 0); i < len(m.from) && m.from[i].at < code.end; i++ {
+	i := sort.Search(len(m.from), func(i int) bool { return m.from[i].start > code.start })
+	for i = max(i-1, 0); i < len(m.from) && m.from[i].start < code.end; i++ {
 		e := m.from[i]
-		start, end := max(e.at, code.start), code.end
+		start, end := max(e.start, code.start), code.end
 		if i+1 < len(m.from) {
-			end = min(end, m.from[i+1].at)
+			end = min(end, m.from[i+1].start)
 		}
-		if to := e.to + (start - e.at); e.to != 0 && start < end && to+(end-start) > to {
+		if to := e.to + (start - e.start); e.to != 0 && start < end && to+(end-start) > to {
 			yield(section{to, to + (end - start)}, start)
 		}
 	}

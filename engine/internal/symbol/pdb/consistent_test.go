@@ -75,7 +75,7 @@ func isRowStart(f *File, address uint64) bool {
 		return false
 	}
 	t := x.index.lineTable(x.rva, x.number)
-	return t != nil && slices.ContainsFunc(x.index.rows(f, nil, t), func(r lineRow) bool { return t.start+r.offset == x.rva })
+	return t != nil && slices.ContainsFunc(x.index.rows(f, t), func(r lineRow) bool { return t.start+r.offset == x.rva })
 }
 
 // describe is what a function says of an address.

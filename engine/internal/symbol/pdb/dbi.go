@@ -125,7 +125,7 @@ func (d *dbi) readDebugStreams(f *File, p part) {
 	}
 	const size = 40
 	s := f.container.Stream(int(number))
-	if number == noStream || s == nil {
+	if number == noStream || s == nil || s.Size() == 0 {
 		f.note(fmt.Errorf("%s: no stream with the headers of sections: the addresses of symbols are unknown", f.Name()))
 		return
 	}
@@ -156,11 +156,10 @@ func (d *dbi) rva(section uint16, offset uint32) (rva uint32, ok bool) {
 // module is an object file of the program, or a part that the linker made.
 type module struct {
 	stream        uint16 // noStream: it has no symbols
-	at            uint32 // offset of its record in the DBI stream
+	offset        uint32 // of its record in the DBI stream
 	symbols       uint32 // bytes
 	oldLines      uint32 // bytes of lines of the format C11
 	lines         uint32 // bytes of C13: lines, inlinees, files
-	first         section
 	index         func() *moduleIndex
 	separatedCode func() *separatedParts
 }
@@ -177,7 +176,7 @@ func (d *dbi) readModules(f *File) []module {
 	list := make([]module, 0, len(b)/(moduleHeader+64))
 	for at := 0; at+moduleHeader <= len(b); {
 		r := fields{b: b[at+34 : at+moduleHeader]}
-		m := module{at: d.moduleBytes.offset + uint32(at), stream: r.u16(), symbols: r.u32(), oldLines: r.u32(), lines: r.u32()} //nolint:gosec // inside a stream
+		m := module{offset: d.moduleBytes.offset + uint32(at), stream: r.u16(), symbols: r.u32(), oldLines: r.u32(), lines: r.u32()} //nolint:gosec // inside a stream
 		list = append(list, m)
 		at += moduleHeader
 		for range 2 { // names of the module and of its library

@@ -80,7 +80,8 @@ func (c *coder) read(code []codePiece) bool {
 	for _, piece := range code {
 		c.out.Ranges = append(c.out.Ranges, c.codeRange(piece.section))
 	}
-	c.tree = c.f.tree(c.index, p.procedure, c.module.separatedCode().of[p.at])
+	c.f.passed(queryBytes)
+	c.tree = c.f.tree(c.index, p.procedure, c.module.separatedCode().parts[p.record])
 	c.addLines()
 	c.addCalls()
 	return true
@@ -247,6 +248,7 @@ func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 
 // eachRow calls yield with the rows of a line table.
 func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool) (isMore bool) {
+	f.passed(queryBytes)
 	x := m.index()
 	isMore = true
 	var out symbol.LineRow
@@ -264,7 +266,7 @@ func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool
 		p, code, ok := m.codeAt(at)
 		end := min(t.end, code.end)
 		if ok {
-			whole := f.tree(x, p, m.separatedCode().of[p.at])
+			whole := f.tree(x, p, m.separatedCode().parts[p.record])
 			whole.flat = clip(whole.flat, []piece{{section{at, end}, -1, position{}}})
 			rows(whole)
 		} else {
@@ -284,7 +286,7 @@ func (m *module) codeAt(rva uint32) (p procedure, code section, ok bool) {
 	}
 	parts := m.separatedCode().byAddress
 	if s, ok := findSeparated(parts, rva); ok {
-		return s.of, s.section, true
+		return s.function, s.section, true
 	}
 	code = section{rva, ^uint32(0)}
 	if i := sort.Search(len(list), func(i int) bool { return list[i].start > rva }); i < len(list) {

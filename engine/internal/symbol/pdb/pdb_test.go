@@ -3,6 +3,7 @@
 package pdb
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf/msftest"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -233,5 +235,65 @@ func TestFrameDataAndFPOAreRead(t *testing.T) {
 		if got, ok := f.FrameData(testBase + rva); got != want || ok != (want.End != 0) {
 			t.Errorf("%#x: %+v, %v, expected %+v", rva, got, ok, want)
 		}
+	}
+}
+
+func TestFilesThatCannotNameCodeSayWhy(t *testing.T) {
+	var old symbolList
+	old.procedure(kindGlobalProc, 0, 0x40, "f")
+	oldModule := &testFile{sections: code, modules: []testModule{{symbols: old.b, contributions: []contribution{{section{0, 0x40}, 0}}}}}
+	for name, c := range map[string]struct {
+		file *testFile
+		want string
+	}{
+		"fastlink": {&testFile{sections: code, features: []uint32{20140508, isMinimal}}, "/DEBUG:FASTLINK"},
+		"sections": {&testFile{}, "no stream with the headers of sections"},
+	} {
+		f := c.file.open(t)
+		_, _ = f.Frames(nil, testBase+0x1000)
+		if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, c.want) || !strings.HasPrefix(p, "a.pdb: ") {
+			t.Errorf("%s: problems %q, expected %q", name, p, c.want)
+		}
+	}
+	// A module of an older version of symbols.
+	data := oldModule.bytes()
+	at := bytes.Index(data, append(bytesOf(4), old.b[:8]...))
+	copy(data[at:], bytesOf(2))
+	f, err := New("a.pdb", data, testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.Frames(nil, testBase+0x1000)
+	if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, "symbols of the version 2") {
+		t.Errorf("problems %q, expected the version", p)
+	}
+}
+
+func TestBadFilesAreErrors(t *testing.T) {
+	info, dbi := bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), 0, 0, 0, 0, 0), bytesOf(uint32(dbiSignature), 19990903, make([]byte, dbiHeader-8))
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"another file": {[]byte("MZ"), "not a PDB file"},
+		"no streams":   {msftest.Container(nil), "stream 1, which has the identity, is missing"},
+		"old":          {msftest.Container(nil, bytesOf(19970604, make([]byte, 24)), nil, dbi), "version 19970604"},
+		"types alone":  {msftest.Container(nil, info, nil), "stream 3, which lists the modules, is missing"},
+		"signature":    {msftest.Container(nil, info, nil, make([]byte, dbiHeader)), "expected 0xffffffff"},
+	} {
+		if _, err := New("a.pdb", c.data, 0); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "a.pdb: ") {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+	// A part of DBI of 4 GiB, and what is before it.
+	whole := odd().bytes()
+	at := bytes.Index(whole, bytesOf(uint32(dbiSignature), 19990903))
+	copy(whole[at+28:], bytesOf(0xfffffff0))
+	f, err := New("a.pdb", whole, testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, "part 1 of 4294967280 bytes") {
+		t.Errorf("problems %q", p)
 	}
 }

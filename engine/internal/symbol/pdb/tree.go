@@ -84,7 +84,7 @@ func (x *moduleIndex) nextTable(rva uint32) *lineTable {
 // tablePieces appends the rows of a line table for some code. Of several rows for an address the
 // last is that of the code; code before all rows has the first.
 func (x *moduleIndex) tablePieces(f *File, dst []piece, t *lineTable, code section) []piece {
-	rows := x.rows(f, nil, t)
+	rows := x.rows(f, t)
 	slices.SortStableFunc(rows, func(a, b lineRow) int { return cmp.Compare(a.offset, b.offset) })
 	for i := range rows {
 		start, end := t.start+rows[i].offset, t.end
@@ -116,8 +116,8 @@ func (t *tree) readSites(f *File, x *moduleIndex, p procedure, code []piece) (or
 		end  uint32
 	}
 	var around []open
-	pop := func(at uint32) {
-		for len(around) > 0 && at >= around[len(around)-1].end {
+	pop := func(start uint32) {
+		for len(around) > 0 && start >= around[len(around)-1].end {
 			order = append(order, around[len(around)-1].site)
 			around = around[:len(around)-1]
 		}
