@@ -273,7 +273,7 @@ const maxPadding = 15
 // prologue.
 func (m *Mode) spaceBefore(code []byte, end int, most int64, saved uint16) int64 {
 	for first := max(0, end-maxBefore); first < end; first++ {
-		var pushed, last, padding, others int64 // others: without the preserved registers at first
+		var pushed, last, padding int64
 		offset := first
 		for offset < end {
 			e, ok := m.ReadEffect(code[offset:])
@@ -284,19 +284,14 @@ func (m *Mode) spaceBefore(code []byte, end int, most int64, saved uint16) int64
 			offset += int(e.Length)
 			switch {
 			case e.Kind == Push && (e.Src == None || saved>>e.Src&1 == 0 || pushed > 0):
-				if others > 0 || e.Src == None || !m.IsPreserved(e.Src) {
-					others++
-				}
 				pushed += padding + int64(e.Size)
 				padding = 0
-			case m.Word == 4 && e.Kind == Add && e.Dst == SP && e.Imm < 0 && pushed > 0 && others == 0:
-				pushed, padding = 0, min(-e.Imm, most) // it was a prologue
 			case e.Kind == Pop:
 				pushed = max(0, pushed-int64(e.Size)) // Java's compilers move words in memory so
 			case e.Kind == Add && e.Dst == SP && e.Imm < 0 && -e.Imm <= most && e.Imm%int64(m.Word) == 0:
 				padding = -e.Imm // keeps the stack aligned, if arguments follow
 			case e.Kind >= Call && e.Kind != Branch:
-				pushed, padding, others = 0, 0, 0
+				pushed, padding = 0, 0
 			}
 		}
 		if offset == end {

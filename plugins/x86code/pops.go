@@ -33,9 +33,9 @@ func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
 	sp := st.gpr[SP]
 	st.apply(f.mode, e, 0, f.IsAhead)
 	r, ok := f.removed[address]
-	if !ok {
+	if !ok && len(f.removed) < maxPushed {
 		if f.body != nil && sp.isAddress() && sp.base == SP {
-			r = f.mode.removedInBody(f.code, end, int64(sp.off), *f.body)
+			r = f.removedInBody(end, int64(sp.off), *f.body)
 		} else {
 			r = f.mode.removed(f.code, end)
 		}
@@ -99,8 +99,9 @@ func (m *Mode) removed(code []byte, end int) removal {
 // goes back to the level; what it lacks there are the callees' removals: of a word each, or
 // of all that was pushed. A callee without arguments that were pushed removes nothing, unless
 // the caller makes up for it at once.
-func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
-	first := m.spaceBefore(code, end, maxPadding, 0)
+func (f *flow) removedInBody(end int, sp, level int64) removal {
+	m, code := f.mode, f.code
+	first := f.pushedFor(end)
 	if first == 0 || sp >= level {
 		r := m.removed(code, end)
 		return removal{r.bytes, true}
@@ -120,7 +121,7 @@ func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
 		case Pop:
 			moved = int64(e.Size)
 		case Call:
-			if pushed := m.spaceBefore(code, at, maxPadding, 0); pushed > 0 {
+			if pushed := f.pushedFor(at); pushed > 0 {
 				all, calls = all+pushed, calls+1
 			}
 		}
@@ -144,6 +145,19 @@ func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
 		sp += moved
 	}
 	return removal{}
+}
+
+// maxPushed bounds the calls whose arguments are looked for in one function.
+const maxPushed = 4096
+
+// pushedFor is the number of bytes that were pushed for the call that ends at an offset.
+func (f *flow) pushedFor(end int) int64 {
+	pushed, ok := f.pushed[end]
+	if !ok && len(f.pushed) < maxPushed {
+		pushed = f.mode.spaceBefore(f.code, end, maxPadding, 0)
+		f.pushed[end] = pushed
+	}
+	return pushed
 }
 
 // maxAfter is the number of instructions after a call that are followed to see what its
