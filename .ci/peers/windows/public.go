@@ -272,7 +272,7 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 
 var publicLine = regexp.MustCompile("S_PUB32 \\[size = \\d+\\] `(.*)`\n.*addr = (\\d+):(\\d+)")
 
-// isUndecorated reports whether a name is what llvm-undname makes of a public symbol at an address.
+// isUndecorated reports whether llvm-undname reads the name of a public symbol at an address so.
 func (r *rig) isUndecorated(path string, d *dump, rva uint64, name string) bool {
 	if d.publics == nil {
 		d.publics = map[uint64][]string{}
