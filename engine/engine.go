@@ -93,6 +93,10 @@ type Options struct {
 	// BuildIDDirs are caches of perf with files by build ID, as ~/.debug
 	// (perf-buildid-cache(1)): they are searched for code, debug files and names of kernels.
 	BuildIDDirs []string
+	// Drives is the directory beneath Sysroot that has a link to each drive of Windows, as "c:": Wine's
+	// ~/.wine/dosdevices. "": what a process of Wine has itself counts, and files of minidumps are looked for without
+	// their drives.
+	Drives string
 	// Downloads names the servers and stores of files that are not on this machine.
 	Downloads Downloads
 	// Remote and Symbols fetch such files instead of Downloads.Debuginfod and
@@ -264,6 +268,7 @@ func (e *Engine) Library() *code.Library { return e.library }
 func (e *Engine) Finder(path string) object.Finder {
 	f := object.Finder{
 		Sysroot:   e.options.Sysroot,
+		Drives:    e.options.Drives,
 		Exe:       e.options.Exe,
 		Provided:  e.options.Modules,
 		DebugDirs: e.options.DebugDirs,

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/host"
 )
 
 // This file finds the user's cache of perf, which has copies of the files that were sampled
-// (perf-buildid-cache(1)), as perf does (perf-config(1)).
+// (perf-buildid-cache(1)), as perf does (perf-config(1)), and the drives of the user's Wine.
 
 // caches returns the caches of perf that are searched: of --buildid-dir, then the user's.
 func (f *fileFlags) caches() []string {
@@ -20,6 +22,19 @@ func (f *fileFlags) caches() []string {
 		list = append(list, dir)
 	}
 	return list
+}
+
+// drives returns the directory with the links to the drives of the user's Wine; "" where files are those of another
+// machine.
+func (f *fileFlags) drives() string {
+	prefix := os.Getenv("WINEPREFIX")
+	if home := os.Getenv("HOME"); prefix == "" && home != "" {
+		prefix = filepath.Join(home, ".wine")
+	}
+	if f.sysroot != host.Root || prefix == "" {
+		return ""
+	}
+	return filepath.Join(prefix, "dosdevices")
 }
 
 // perfCache returns the directory of the user's cache: of PERF_BUILDID_DIR, or of buildid.dir in

@@ -292,7 +292,7 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 	}
 	o.Plugins.Elsewhere = others
 	o.Sysroot, o.Exe, o.DebugDirs, o.Downloads = f.sysroot, f.exe, f.debugDirs, f.downloads(g.log())
-	o.BuildIDDirs = f.caches()
+	o.BuildIDDirs, o.Drives = f.caches(), f.drives()
 	f.symbolFlags.addTo(&o.Downloads)
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err

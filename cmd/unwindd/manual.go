@@ -45,6 +45,7 @@ var book = manual.Book{
 		{Name: "OTEL_EXPORTER_OTLP_PROFILES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS", Text: "Headers of requests to the collector of --otlp. The first that is set is taken.", Flag: "otlp"},
 		{Name: "LLVM_SYMBOLIZER_OPTS, LLVM_ADDR2LINE_OPTS", Text: "Options of the executable under the names llvm-symbolizer and llvm-addr2line.", Flag: "output-style"},
 		{Name: "PERF_BUILDID_DIR, PERF_CONFIG", Text: "The cache of files by build ID of perf, and its settings, which may name the cache.", Flag: "buildid-dir"},
+		{Name: "WINEPREFIX", Text: "The directory of Wine, instead of ~/.wine, whose drives files of minidumps are looked for in without --sysroot.", Flag: "sysroot"},
 		{Name: "TMPDIR", Text: "Where packed targets are unpacked to, and where sockets of plugins are, instead of /var/tmp and /tmp."},
 		{Name: "XDG_STATE_HOME", Text: "Where a server keeps the objects that are put.", Flag: "state"},
 		{Name: "LISTEN_FDS, LISTEN_PID", Text: "The sockets that systemd has opened for a server.", Flag: "listen"},

@@ -81,7 +81,7 @@ func (f *mcpFlags) run(ctx context.Context) error {
 
 // viewOptions adds the flags' ways of finding files, which each view of an engine has itself.
 func (f *mcpFlags) viewOptions(o engine.Options) (engine.Options, error) {
-	o.Sysroot, o.Exe, o.DebugDirs, o.BuildIDDirs = f.sysroot, f.exe, f.debugDirs, f.caches()
+	o.Sysroot, o.Exe, o.DebugDirs, o.BuildIDDirs, o.Drives = f.sysroot, f.exe, f.debugDirs, f.caches(), f.drives()
 	var err error
 	o.Modules, err = f.modulesByName()
 	return o, err

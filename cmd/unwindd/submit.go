@@ -261,7 +261,7 @@ func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, BuildIDDirs: f.caches(), MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: len(f.collect) > 0}
+	o := engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, BuildIDDirs: f.caches(), Drives: f.drives(), MaxUnpacked: uint64(f.maxUnpacked), ForSnapshot: len(f.collect) > 0}
 	if o.Modules, err = f.modulesByName(); err != nil {
 		return nil, nil, err
 	}

@@ -190,6 +190,40 @@ func TestPathsOfWindows(t *testing.T) {
 	found.Object.Close()
 }
 
+// TestDrivesOfWine: a link stands for each drive, in the directory that is known, and in that of Wine as Sysroot.
+func TestDrivesOfWine(t *testing.T) {
+	path := compilePE(t)
+	root := t.TempDir()
+	write(t, filepath.Join(root, "wine/drive_c/windows/App.exe"), read(t, path))
+	if err := os.Mkdir(filepath.Join(root, "wine/dosdevices"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../drive_c", filepath.Join(root, "wine/dosdevices/c:")); err != nil {
+		t.Fatal(err)
+	}
+	id := mustOpen(t, path).BuildID()
+	for _, c := range []struct {
+		finder Finder
+		name   string
+		want   bool
+	}{
+		{Finder{Sysroot: root, Drives: "/wine/dosdevices"}, `C:\Windows\app.exe`, true},
+		{Finder{Sysroot: root, Drives: "/wine/dosdevices"}, `D:\windows\app.exe`, false},
+		{Finder{Sysroot: root, Drives: "/wine/dosdevices"}, `\windows\app.exe`, false},
+		{Finder{Sysroot: root}, `C:\windows\app.exe`, false},
+		{Finder{Sysroot: filepath.Join(root, "wine")}, `\??\c:\windows\app.exe`, true},
+		{Finder{Drives: filepath.Join(root, "wine/dosdevices")}, `C:\windows\app.exe`, true},
+	} {
+		found := c.finder.Find(c.name, id, false)
+		if (found.Object != nil) != c.want {
+			t.Errorf("%+v: %s: %s", c.finder, c.name, found.Problem)
+		}
+		if found.Object != nil {
+			found.Object.Close()
+		}
+	}
+}
+
 // A stripped program is found its debug file, by the CodeView record and by the CRC of one
 // without, since stripping changes time and size.
 func TestSeparateDebugFilesOfPEFiles(t *testing.T) {

@@ -43,10 +43,11 @@ func baseName(name string) string {
 
 // driveOf returns the drive of a path of Windows in lower case, as "c:"; "" where it has none.
 func driveOf(name string) string {
-	if i := strings.IndexByte(name, ':'); i > 0 {
-		return strings.ToLower(name[i-1 : i+1])
+	i := strings.IndexByte(name, ':')
+	if i < 1 || name[i-1]|0x20 < 'a' || name[i-1]|0x20 > 'z' {
+		return ""
 	}
-	return ""
+	return strings.ToLower(name[i-1 : i+1])
 }
 
 // windowsDirs yields the directories beneath Sysroot that a path of Windows may be relative to, by its drive: that of
@@ -55,7 +56,7 @@ func (f *Finder) windowsDirs(drive string) (list []string) {
 	if drive != "" && f.Drives != "" {
 		list = append(list, path.Join(f.Drives, drive))
 	}
-	if drive != "" && f.Sysroot != "" { // it may be the directory of Wine's drives
+	if drive != "" && f.root() != "/" { // it may be the directory of Wine's drives
 		list = append(list, "/dosdevices/"+drive)
 	}
 	return append(list, "")

@@ -9,7 +9,7 @@ import (
 )
 
 // otherwise returns the first row of a frame, among its own and those that there are for where that does not do, that
-// leads to a caller; the frame's own and its error where none does. caller and err are what its own row gave.
+// leads to a caller; the frame's own and its error where none does. caller and err came of its own row.
 func (w *walker) otherwise(ctx context.Context, f *frame, own *code.Row, caller *frame, err error) (*code.Row, *frame, error) {
 	source := own
 	for source.Otherwise != nil && (err != nil || source.ToModule && caller != nil && caller.module == nil) {

@@ -41,7 +41,9 @@ func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
 		}
 		f.removed[address] = r
 	}
-	st.gpr[SP] = st.gpr[SP].plus(r.bytes)
+	if st.gpr[SP] = st.gpr[SP].plus(r.bytes); f.IsAhead && !r.isSure {
+		st.gpr[SP] = value{}
+	}
 }
 
 // maxPrologue is the number of bytes from the beginning of a function within which it reads
@@ -63,43 +65,51 @@ func (m *Mode) pcThunk(code []byte) (register uint8, ok bool) {
 // removed guesses how many bytes the callee of the call that ends at an offset removes, by
 // how the code goes on.
 func (m *Mode) removed(code []byte, end int) removal {
-	left, space := m.pushedBefore(code, end), m.spaceBefore(code, end, maxRemoved)
-	isEmpty := left == 0
-	if isEmpty && space == 0 {
+	left, space := m.spaceBefore(code, end, maxPadding, 0), m.spaceBefore(code, end, maxRemoved, 0)
+	isEmpty := space == 0
+	if _, isThunk := m.pcThunk(code[min(end, len(code)):]); isThunk {
 		return removal{0, true}
 	}
 	for at, i := end, 0; i < maxStraight && at < len(code); i++ {
 		e, ok := m.ReadEffect(code[at:])
 		if !ok {
-			return removal{}
+			break
 		}
 		at += int(e.Length)
 		switch moved, isMove := e.stackMove(); {
-		case isMove && moved < 0 && i == 0 && isEmpty && -moved <= maxRemoved && !m.pushesNext(code[at:]):
+		case isMove && moved < 0 && i == 0 && isEmpty && -moved <= maxRemoved && m.isSettled(code[at:]):
 			return removal{-moved, true} // the caller's space for arguments is fixed
-		case isMove && moved > 0 && (moved == left-int64(m.Word) || moved == space-int64(m.Word)) && !m.pushesNext(code[at:]):
-			return removal{int64(m.Word), true}
-		case isMove && moved > 0 && (moved == left || moved == space):
+		case isMove && moved > 0 && (moved == left || moved == space) && m.isSettled(code[at:]):
 			return removal{0, true}
+		case isMove && moved > 0 && (moved == left-int64(m.Word) || moved == space-int64(m.Word)) && m.isSettled(code[at:]):
+			return removal{int64(m.Word), true}
 		case e.Kind == Pop && e.Dst != None && !m.IsPreserved(e.Dst):
-			space, left = space-int64(e.Size), left-int64(e.Size)
+			if space, left = space-int64(e.Size), left-int64(e.Size); left == 0 && m.isSettled(code[at:]) {
+				return removal{0, true}
+			}
 		case isMove, e.setsStack(), e.Kind == Push, e.Kind == Pop, e.Kind == Enter, e.Kind == Align, e.Kind >= Call && e.Kind != Branch:
-			return removal{}
+			return removal{0, isEmpty}
 		}
 	}
-	return removal{}
+	return removal{0, isEmpty}
 }
 
 // removedInBody is removed in a function whose stack pointer is at a level where nothing is
 // pushed for a call, and at sp before the call, both as distances from where it began. Code
-// without a branch goes back to the level; what it lacks are the callees' removals.
+// goes back to the level; what it lacks there are the callees' removals: of a word each, or
+// of all that was pushed. A callee without arguments that were pushed removes nothing, unless
+// the caller makes up for it at once.
 func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
-	first := m.pushedBefore(code, end)
-	all, calls := first, int64(1)
+	first := m.spaceBefore(code, end, maxPadding, 0)
+	if first == 0 || sp >= level {
+		r := m.removed(code, end)
+		return removal{r.bytes, true}
+	}
+	all, calls, isCleaned := first, int64(1), false
 	for at, i := end, 0; i < maxAfter && isInside(at, code); i++ {
 		e, ok := m.ReadEffect(code[at:])
 		if !ok || e.setsStack() || e.Kind == Enter || e.Kind == Align {
-			return removal{}
+			break
 		}
 		start := at
 		at += int(e.Length)
@@ -110,30 +120,28 @@ func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
 		case Pop:
 			moved = int64(e.Size)
 		case Call:
-			all, calls = all+m.pushedBefore(code, at), calls+1
-		case Branch:
-			if sp == level {
-				return removal{0, true}
+			if pushed := m.spaceBefore(code, at, maxPadding, 0); pushed > 0 {
+				all, calls = all+pushed, calls+1
 			}
-		case Jump:
-			if at = start + int(e.Target); !e.IsDirect || sp == level {
-				return removal{0, sp == level}
-			}
-		case Return, Stop:
-			return removal{}
 		}
-		if sp+moved > level {
-			break // the function's own frame is taken down
+		if e.Kind == Branch || e.Kind == Jump || sp+moved > level || isCleaned && m.isSettled(code[start:]) {
+			switch missing := level - sp; {
+			case missing == 0:
+				return removal{0, true}
+			case missing == calls*int64(m.Word):
+				return removal{int64(m.Word), true}
+			case sp+moved > level && missing == all:
+				return removal{first, calls == 1}
+			}
+		}
+		isCleaned = moved > 0
+		switch {
+		case e.Kind == Jump && e.IsDirect:
+			at = start + int(e.Target)
+		case e.Kind == Jump, e.Kind == Return, e.Kind == Stop, sp+moved > level:
+			return removal{} // the function's own frame is taken down
 		}
 		sp += moved
-	}
-	switch missing := level - sp; missing {
-	case 0:
-		return removal{0, true}
-	case calls * int64(m.Word):
-		return removal{int64(m.Word), true}
-	case all:
-		return removal{first, calls == 1}
 	}
 	return removal{}
 }
@@ -206,12 +214,31 @@ func (m *Mode) pushesNext(code []byte) bool {
 	return false
 }
 
+// isSettled reports whether code neither pushes nor pops before it moves the stack pointer
+// down, or branches.
+func (m *Mode) isSettled(code []byte) bool {
+	for range maxStraight {
+		e, ok := m.ReadEffect(code)
+		if !ok || e.Kind == Push || e.Kind == Pop || e.setsStack() {
+			return false
+		}
+		if moved, isMove := e.stackMove(); isMove {
+			return moved < 0
+		}
+		if e.Kind >= Call {
+			return true
+		}
+		code = code[e.Length:]
+	}
+	return false
+}
+
 // examineRemoved tries an arrival after a call, and where the code does not confirm what the
 // callee was guessed to remove, what else it may have removed.
 func (f *flow) examineRemoved(a *arrival, calls int) codeflow.Trial {
 	guessed, ok := f.removed[a.Source]
 	t := f.try(a, calls)
-	if !ok || t.IsConfirmed || guessed.isSure && !t.IsContradicted {
+	if !ok || t.IsConfirmed || guessed.isSure {
 		return t
 	}
 	for _, bytes := range [...]int64{0, int64(f.mode.Word), f.mode.pushedBefore(f.code, int(a.Address))} {

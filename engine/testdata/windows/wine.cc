@@ -4,9 +4,12 @@
 // system, in one of several ways:
 //
 //   wine.exe WAY
+//   wine.exe dump PROCESS FILE TYPE
 //
-// Each of its functions prints its return address as it is called: "called ADDRESS". Then it prints "ready".
+// Each of its functions prints its return address as it is called: "called ADDRESS". Then it prints "ready" and its
+// process's ID. The second form writes a minidump of such a process, with a MINIDUMP_TYPE in hexadecimal.
 #include <windows.h>
+#include <dbghelp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@ NOINLINE void wait_here(int n) {
 		isFaulting = false;
 		*(volatile int *)0x60 = n;
 	}
-	printf("ready\n");
+	printf("ready %lu\n", GetCurrentProcessId());
 	fflush(stdout);
 	Sleep(10 * 60 * 1000);
 	sink = n;
@@ -85,8 +88,16 @@ struct Guard {
 NOINLINE void throws() { throw 1; }
 NOINLINE void guarded() { CALLED(); Guard g; throws(); }
 
+static int dump(char **v) {
+	DWORD id = atoi(v[0]);
+	HANDLE process = OpenProcess(PROCESS_ALL_ACCESS, FALSE, id);
+	HANDLE file = CreateFileA(v[1], GENERIC_WRITE, 0, 0, CREATE_ALWAYS, 0, 0);
+	return !MiniDumpWriteDump(process, id, file, (MINIDUMP_TYPE)strtol(v[2], 0, 16), 0, 0, 0);
+}
+
 int main(int, char **v) {
 	const char *way = v[1];
+	if (!strcmp(way, "dump")) return dump(v + 2);
 	if (!strcmp(way, "call")) called(1);
 	if (!strcmp(way, "windows")) windows();
 	if (!strcmp(way, "monitor")) EnumDisplayMonitors(0, 0, monitor, 2);

@@ -121,8 +121,8 @@ func (r *Reader) TypesNamed(name string) ([]Entry, error) {
 // without its scopes.
 func (r *Reader) definitionsNamed(name string, isType bool) (list []Entry, err error) {
 	err = r.protect(func() error {
-		if r.made != nil {
-			list, err = r.madeNamed(name, isType)
+		if r.generated != nil {
+			list, err = r.generatedNamed(name, isType)
 			return err
 		}
 		known, err := r.defined.get(r.findDefinitions)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
 // This file gives the records of functions and of variables to readers of variables.
@@ -196,31 +197,79 @@ const kindConstant = 0x1107
 // isGlobal are the kinds of records of variables and constants outside of functions.
 var isGlobal = map[uint16]bool{kindGlobalData: true, kindLocalData: true, kindGlobalThread: true, kindLocalThread: true, kindConstant: true}
 
+// GlobalPlace is where the record of a variable with one place lies: in the records of all modules,
+// or among those of a module, whose number plus 1 is in the upper half.
+type GlobalPlace uint64
+
 // EachGlobal calls yield with the records of the variables and constants outside of functions,
 // until it returns false.
-func (f *File) EachGlobal(yield func(Record) bool) {
+func (f *File) EachGlobal(yield func(GlobalPlace, Record) bool) {
 	f.guard(func() {
-		s := f.container.Stream(int(f.dbi.recordStream))
-		if f.dbi.recordStream == noStream || s == nil {
-			return
-		}
-		for at := uint32(0); ; {
-			r, ok := recordAt(s, at, s.Size())
-			if !ok || isGlobal[r.kind] && !yield(Record{r.kind, r.b, r.start}) {
-				return
-			}
-			at = r.next
+		if s := f.globalRecords(); s != nil {
+			eachGlobal(s, 0, s.Size(), 0, yield)
 		}
 	})
 }
 
-// Global returns the record of a variable at an offset that EachGlobal gave.
-func (f *File) Global(offset uint32) (Record, bool) {
-	s := f.container.Stream(int(f.dbi.recordStream))
-	if f.dbi.recordStream == noStream || s == nil {
+// EachStatic is EachGlobal for those inside functions. It reads all modules.
+func (f *File) EachStatic(yield func(GlobalPlace, Record) bool) {
+	f.guard(func() {
+		modules := f.dbi.modules()
+		for i := range modules {
+			s := f.moduleRecords(i)
+			if s == nil || eachGlobal(s, 4, min(modules[i].symbols, s.Size()), GlobalPlace(i+1)<<32, yield) {
+				continue
+			}
+			return
+		}
+	})
+}
+
+// globalRecords is the stream of the records of all modules; nil where there is none.
+func (f *File) globalRecords() *msf.Stream {
+	if f.dbi.recordStream == noStream {
+		return nil
+	}
+	return f.container.Stream(int(f.dbi.recordStream))
+}
+
+// moduleRecords is the stream of a module's records; nil where there is none.
+func (f *File) moduleRecords(number int) *msf.Stream {
+	m := &f.dbi.modules()[number]
+	if m.stream == noStream {
+		return nil
+	}
+	return f.container.Stream(int(m.stream))
+}
+
+// eachGlobal calls yield with the records of variables in part of a stream; false where that returned
+// false.
+func eachGlobal(s *msf.Stream, offset, end uint32, module GlobalPlace, yield func(GlobalPlace, Record) bool) bool {
+	for {
+		r, ok := recordAt(s, offset, end)
+		if !ok {
+			return true
+		}
+		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.start), Record{r.kind, r.b, r.start}) {
+			return false
+		}
+		offset = r.next
+	}
+}
+
+// Global returns the record of a variable at a place that EachGlobal or EachStatic gave.
+func (f *File) Global(place GlobalPlace) (Record, bool) {
+	s := f.globalRecords()
+	if module := place >> 32; module > 0 {
+		if module > GlobalPlace(len(f.dbi.modules())) {
+			return Record{}, false
+		}
+		s = f.moduleRecords(int(module) - 1) //nolint:gosec // checked
+	}
+	if s == nil {
 		return Record{}, false
 	}
-	r, ok := recordAt(s, offset, s.Size())
+	r, ok := recordAt(s, uint32(place), s.Size()) //nolint:gosec // the lower half
 	return Record{r.kind, r.b, r.start}, ok && isGlobal[r.kind]
 }
 

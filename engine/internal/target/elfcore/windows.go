@@ -22,7 +22,7 @@ import (
 // lie in the file as in memory, copies the others into memory without a file, and the headers of a
 // file that it cannot map, too.
 
-// maxPEHeaders is how much of an image's headers is looked at; those of all but odd files fit.
+// maxPEHeaders is how much of an image's headers is looked at: headers seldom have more.
 const maxPEHeaders = 4096
 
 // peImage is a PE file in memory.
@@ -273,7 +273,7 @@ func (m *modules) addUnmappedPE() {
 func (m *modules) loaderEntry(base uint64) wine.Module {
 	if m.loaded == nil {
 		m.loaded = map[uint64]wine.Module{}
-		m.finder.Drives = cmp.Or(m.finder.Drives, m.drives())
+		m.finder.Drives = cmp.Or(m.drives(), m.finder.Drives)
 		for _, entry := range m.loaderList() {
 			m.loaded[entry.Base] = entry
 		}

@@ -15,15 +15,15 @@ import (
 // A thread of Wine has two stacks: one for the code of Windows, and one for that of Unix, on which its system calls
 // execute. While it is in a system call, its stack pointer leads to the second one only.
 
-// maxLoose bounds the images without a file whose headers are copied.
-const maxLoose = 256
+// maxUnmapped bounds the images without a file whose headers are copied.
+const maxUnmapped = 256
 
 // copyWindows copies what leads from the system calls of a program of Windows to its own code, and that code's stacks.
 func (c *copied) copyWindows(t *tracer) {
 	if c.machine.elf != uint16(elf.EM_X86_64) || !slices.ContainsFunc(c.maps, func(m mapping) bool { return wine.IsOf(m.path) }) {
 		return
 	}
-	hasLoose := c.copyLooseImages()
+	hasUnmapped := c.copyUnmappedImages()
 	var stacks []span
 	for _, th := range t.threads {
 		address, ok := c.register(th, wine.GSBase)
@@ -34,8 +34,8 @@ func (c *copied) copyWindows(t *tracer) {
 		if !ok {
 			continue
 		}
-		if hasLoose {
-			hasLoose = len(block.Modules()) == 0 // reading the list copies it, which is of all threads
+		if hasUnmapped {
+			hasUnmapped = len(block.Modules()) == 0 // reading the list copies it, which is of all threads
 		}
 		for _, sp := range block.StackPointers() {
 			if m := find(c.maps, sp); m != nil && sp < block.StackEnd {
@@ -47,13 +47,13 @@ func (c *copied) copyWindows(t *tracer) {
 	c.copyAll(without(joined(stacks), c.pieces))
 }
 
-// copyLooseImages copies the headers of PE images whose files are not mapped, and reports whether there are any.
-func (c *copied) copyLooseImages() bool {
+// copyUnmappedImages copies the headers of PE images whose files are not mapped, and reports whether there are any.
+func (c *copied) copyUnmappedImages() bool {
 	count := 0
 	read := wine.Reader(newStill(c.lead).read)
 	for i := range c.maps {
 		m := &c.maps[i]
-		if m.isOfFile() || m.flags&elf.PF_R == 0 || count == maxLoose || !read.IsImage(m.start) || !c.isFree(m.start, headerSize) {
+		if m.isOfFile() || m.flags&elf.PF_R == 0 || count == maxUnmapped || !read.IsImage(m.start) || !c.isFree(m.start, headerSize) {
 			continue
 		}
 		count++

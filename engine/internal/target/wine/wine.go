@@ -23,7 +23,7 @@ const GSBase = 59
 
 // IsOf reports whether a file with a path that a process has mapped is the part of Wine that every
 // program of Windows has.
-func IsOf(name string) bool { return path.Base(name) == "ntdll.so" }
+func IsOf(name string) bool { return strings.HasSuffix(name, "/ntdll.so") }
 
 // Drives returns the directory with the links to the drives, by the environment of a process of Wine; "" where it does
 // not tell.
@@ -42,7 +42,7 @@ func Drives(environment []string) string {
 	return path.Join(prefix, "dosdevices")
 }
 
-// Granularity is what the addresses of images are multiples of.
+// Granularity is a number of bytes: the addresses of images are multiples of it.
 const Granularity = 64 << 10
 
 // A Reader reads memory of the process, and returns how many bytes are there.
