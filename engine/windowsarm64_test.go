@@ -75,7 +75,7 @@ func runARM64(t *testing.T, options []string) *arm64Run {
 		t.Fatal(err)
 	}
 	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{
-		slices.Concat([]string{"clang-22", "--target=aarch64-pc-windows-msvc", "-ffreestanding", "-w", "-funwind-tables", "-c", "-o", "app.obj", filepath.Join(source, "arm64.c")}, options),
+		slices.Concat([]string{"clang-22", "--target=aarch64-pc-windows-msvc", "-ffreestanding", "-w", "-g", "-gcodeview", "-funwind-tables", "-c", "-o", "app.obj", filepath.Join(source, "arm64.c")}, options),
 		{"lld-link-22", "/dll", "/entry:start", "/subsystem:console", "/nodefaultlib", "/debug", "/pdb:app.pdb", "/out:app.dll", "app.obj"},
 		{"aarch64-linux-gnu-gcc", "-O1", "-static", "-o", "run", filepath.Join(source, "arm64run.c")},
 	}}.Make(t)
@@ -266,16 +266,32 @@ func TestWindowsDumpsOfARM64ByTheImage(t *testing.T) {
 	copy(image, head)
 	b := r.windowsDump(r.called)
 	b.Stream(uint32(minidump.StreamMemory64List), uint64(1), uint64(b.Put(image)), base, uint64(len(image)))
-	stack := r.open(t, arm64Engine(t, ""), b)
-	got := stack.Walk(context.Background(), stack.Threads()[0])
+	dir := t.TempDir()
+	pdb, err := os.ReadFile(filepath.Join(filepath.Dir(r.path), "app.pdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"made.dmp": b.Bytes(), "app.pdb": pdb} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dump, err := arm64Engine(t, "").Open(filepath.Join(dir, "made.dmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close()
+	got := dump.Walk(context.Background(), dump.Threads()[0])
 	for i, want := range r.returns {
 		if f := got.Frames[min(i+1, len(got.Frames)-1)]; f.PC != want || f.FoundBy != trace.ByPE {
 			t.Fatalf("frame %d is %#x by %s, expected %#x; stopped: %v", i+1, f.PC, f.FoundBy, want, got.Stopped)
 		}
 	}
-	// The entry is the export that is named.
-	if last := got.Frames[len(r.returns)]; len(last.Symbols) == 0 || last.Symbols[0].Function != "start" {
-		t.Errorf("the entry is named %+v", last.Symbols)
+	// The record in the image leads to the PDB file beside the dump.
+	for i, want := range []string{"bottom", "reals", "variadic", "many", "dynamic", "large", "medium", "early", "start"} {
+		if f := &got.Frames[i]; len(f.Symbols) == 0 || f.Symbols[0].Function != want || filepath.Base(f.Symbols[0].File) != "arm64.c" {
+			t.Errorf("frame %d is named %+v, expected %s", i, f.Symbols, want)
+		}
 	}
 }
 

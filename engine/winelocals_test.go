@@ -27,7 +27,7 @@ func TestVariablesOfAMinidumpWithAPDBAreThoseOfLLDB(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{
-		{clang, "--target=x86_64-w64-mingw32", "-gcodeview", "-g", "-O0", "-fuse-ld=lld", "-static", "-Wl,-s", "-Wl,--pdb=locals.pdb", "-o", "locals.exe", filepath.Join(source, "locals.cc"), "-ldbghelp"},
+		{clang, "--target=x86_64-w64-mingw32", "-gcodeview", "-g", "-O0", "-fuse-ld=lld", "-static", "-Wl,-s", "-Wl,--pdb=locals.pdb", "-o", "locals.exe", filepath.Join(source, "winelocals.cc"), "-ldbghelp"},
 		{"sh", filepath.Join(source, "run.sh"), "locals.txt", "locals.exe", "locals.dmp"},
 	}}.Make(t)
 	exe, dump := filepath.Join(dir, "locals.exe"), filepath.Join(dir, "locals.dmp")
@@ -53,7 +53,7 @@ func TestVariablesOfAMinidumpWithAPDBAreThoseOfLLDB(t *testing.T) {
 		}
 	}
 	compared := 0
-	out := oracle.Run(t, lldb, "--no-lldbinit", "-b", "-o", "target create "+exe+" --core "+dump, "-o", "command script import "+filepath.Join(source, "locals.py"))
+	out := oracle.Run(t, lldb, "--no-lldbinit", "-b", "-o", "target create "+exe+" --core "+dump, "-o", "command script import "+filepath.Join(source, "winelocals.py"))
 	for line := range strings.Lines(out) {
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 4)
 		if len(fields) != 4 || fields[0] != "variable" {

@@ -177,7 +177,8 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 		return nil
 	}
 	name := s.object.Name() + ".debug"
-	file, tried := "", []Attempt(nil)
+	var file string
+	var tried []Attempt
 	if s.pdb != "" {
 		name = LastPart(s.pdb)
 		file, tried = f.fetchPDB(name, s.id)

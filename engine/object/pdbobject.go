@@ -147,7 +147,7 @@ func (o *Object) takePDBSections(f *msf.File, dbi *msf.Stream, head []byte) erro
 
 // addPDBSection makes a section and a segment of a section header.
 func (o *Object) addPDBSection(b []byte) {
-	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+	word := func(offset int) uint32 { return binary.LittleEndian.Uint32(b[offset:]) }
 	header := &pe.Section{VirtualSize: word(8), RVA: word(12), RawSize: word(16), Characteristics: word(36)}
 	name, _, _ := strings.Cut(string(b[:8]), "\x00")
 	s := &Section{

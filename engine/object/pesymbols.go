@@ -110,7 +110,9 @@ func (o *Object) peSymbol(symbol *pe.Symbol) (s Symbol, ok bool) {
 		return s, false // for old debuggers
 	}
 	if o.pe.Machine() == pe.MachineX86 && s.Type != elf.STT_FILE {
-		s.Name = pe.WithoutConvention(s.Name)
+		if name := pe.WithoutConvention(s.Name); name != s.Name {
+			s.Name, s.Decorated = name, s.Name
+		}
 	}
 	return s, true
 }

@@ -13,6 +13,9 @@ import (
 // A Symbol is an entry of a symbol table.
 type Symbol struct {
 	Name string // raw: mangled, with @VERSION where the table has it
+	// Decorated is the name in the file where Name is without its convention of calls, as of C on
+	// 32-bit x86 of Windows; else "".
+	Decorated string
 	// Address is st_value: a virtual address, but in a relocatable object an
 	// offset in the section. Where that is laid out it is an offset too.
 	Address uint64

@@ -112,13 +112,7 @@ func (c *CallFrames) unwindJSON(l *jsonList) error {
 			l.problems.add(err)
 			continue
 		}
-		entry := any(nil)
-		if e.ARM64 != nil {
-			entry = c.unwindARM64(e)
-		} else {
-			entry = c.unwind(e)
-		}
-		text, err := marshal(entry)
+		text, err := c.marshalUnwind(e)
 		if err != nil {
 			return err
 		}
@@ -129,6 +123,14 @@ func (c *CallFrames) unwindJSON(l *jsonList) error {
 		}
 	}
 	return nil
+}
+
+// marshalUnwind is an entry as JSON.
+func (c *CallFrames) marshalUnwind(e *listing.UnwindEntry) (string, error) {
+	if e.ARM64 != nil {
+		return marshal(c.unwindARM64(e))
+	}
+	return marshal(c.unwind(e))
 }
 
 // unwindText writes the entries of .pdata for people; blank separates them from earlier

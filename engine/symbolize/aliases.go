@@ -3,6 +3,7 @@
 package symbolize
 
 import (
+	"cmp"
 	"debug/elf"
 	"sort"
 	"sync"
@@ -101,7 +102,7 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 	if s.Name == "" || !s.Defined() || s.Section == uint32(elf.SHN_ABS) || s.Section == uint32(elf.SHN_COMMON) || s.Type == elf.STT_NOTYPE && symtab.IsMarker(s.Name) {
 		return a, false
 	}
-	a = alias{start: s.Address, name: s.Name, section: s.Section, typ: s.Type, isLocal: s.Binding == elf.STB_LOCAL}
+	a = alias{start: s.Address, name: cmp.Or(s.Decorated, s.Name), section: s.Section, typ: s.Type, isLocal: s.Binding == elf.STB_LOCAL}
 	if uint64(s.Section) < uint64(len(sections)) {
 		section := sections[s.Section]
 		if section.Flags&elf.SHF_ALLOC == 0 {

@@ -5,7 +5,6 @@ package symbolize
 import (
 	"debug/elf"
 	"encoding/binary"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 )
@@ -45,19 +44,4 @@ func (t *readableNames) find(name string) *struct{ raw, readable string } {
 // for Windows on 32-bit x86.
 func (f *File) isWin32() bool {
 	return elf.Machine(f.Object.Machine()) == elf.EM_386 && (f.Object.IsPE() || f.Object.IsPDB())
-}
-
-// undecorated returns the name of a C function of Windows on 32-bit x86: of _f, _f@4, @f@8 and
-// f@@16 ("Decorated names", Format of a C decorated name).
-func undecorated(name string) string {
-	if name == "" || name[0] == '?' {
-		return name
-	}
-	if name[0] == '_' || name[0] == '@' {
-		name = name[1:]
-	}
-	if at := strings.LastIndexByte(name, '@'); at >= 0 && strings.Trim(name[at+1:], "0123456789") == "" {
-		name = strings.TrimSuffix(name[:at], "@")
-	}
-	return name
 }

@@ -90,7 +90,7 @@ func (f *File) Frames(address uint64) []trace.Symbol {
 
 // pdbFrames appends the functions at an address from the PDB file as llvm-symbolizer has them: it
 // does not tell where functions begin. Of a linkage name it has the last one alone. Without linkage
-// the names are those of function records.
+// the names come from the records of functions.
 func (f *File) pdbFrames(dst []trace.Symbol, address uint64, linkage bool) []trace.Symbol {
 	p := f.resolver.PDB()
 	if p == nil {

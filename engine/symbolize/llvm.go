@@ -34,7 +34,9 @@ func (f *File) FramesLLVM(dst []trace.Symbol, address uint64, linkage bool) []tr
 	s, ok := f.symbols().chooseLLVM(address)
 	switch {
 	case ok:
-		last.LinkageName = symbol.StripVersion(s.Name)
+		if last.LinkageName = s.Name; !f.isWin32() { // _f@4
+			last.LinkageName = symbol.StripVersion(s.Name)
+		}
 		last.Start, last.HasStart = s.Start, true
 		if last.File == "" {
 			last.File = s.File

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/listing"
+	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -231,7 +232,7 @@ func (s *Session) fill(p *pending, frames []trace.Symbol) {
 	}
 	if f != nil && s.Output.Demangle && f.isWin32() {
 		for i := range p.Frames {
-			p.Frames[i].LinkageName = undecorated(p.Frames[i].LinkageName)
+			p.Frames[i].LinkageName = pe.WithoutConvention(p.Frames[i].LinkageName)
 		}
 	}
 }

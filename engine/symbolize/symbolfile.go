@@ -71,7 +71,7 @@ type symbolSource struct {
 // functionCode is debug information that knows which code functions have.
 type functionCode interface {
 	Covers(address uint64) (covered bool, end uint64)
-	Lines(dst []symbol.CodeLine, in symbol.CodeRange) []symbol.CodeLine
+	Lines(dst []symbol.CodeLine, code symbol.CodeRange) []symbol.CodeLine
 	EachFunction(yield func(*symbol.FunctionCode) bool) error
 }
 

@@ -30,8 +30,8 @@ var breakpadArchitectures = map[elf.Machine]string{
 	elf.EM_PPC: "ppc", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_SPARC: "sparc", elf.EM_SPARCV9: "sparcv9", elf.EM_RISCV: "riscv",
 }
 
-// SymbolStorePath returns the path of the symbol file beneath a store: NAME/ID/NAME.sym. It
-// refuses a name that would lead out of the store.
+// SymbolStorePath returns the path of the symbol file beneath a store: NAME/ID/NAME.sym, for
+// NAME.pdb, too. It refuses a name that would lead out of the store.
 func (f *File) SymbolStorePath() (string, error) {
 	m, _, err := f.Identify()
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *File) SymbolStorePath() (string, error) {
 	if !filepath.IsLocal(m.Name) || filepath.Base(m.Name) != m.Name {
 		return "", fmt.Errorf("%s: DT_SONAME %q, expected the name of a file", f.Object.Name(), m.Name)
 	}
-	return filepath.Join(m.Name, m.ID, m.Name+".sym"), nil
+	return filepath.Join(m.Name, m.ID, object.SymbolFileName(m.Name)), nil
 }
 
 // Identify returns the name of a file in symbol files and in stores of them: its

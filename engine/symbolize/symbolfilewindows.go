@@ -3,9 +3,7 @@
 package symbolize
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/pe"
@@ -62,12 +60,12 @@ func (x *symbolSource) windowsFunctions() (list []pe.Function) {
 // windowsFrames calls yield with the code of functions that have unwind codes.
 func (x *symbolSource) windowsFrames(list []pe.Function, yield func(*breakpad.SourceFrame) bool) {
 	var frame breakpad.SourceFrame
-	var row cfi.Row
 	for _, fn := range list {
 		frame.Range = breakpad.Range{Start: fn.Start - x.base, End: fn.End - x.base}
 		frame.Rows = func(yield func(*cfi.Row) bool) error {
 			err := x.Object.PE().Rows(fn, func(r *pe.Row) bool {
-				x.windowsRow(&row, &r.Row)
+				row := r.Row
+				row.Start, row.End = row.Start-x.base, row.End-x.base
 				return yield(&row)
 			})
 			if err != nil {
@@ -79,17 +77,4 @@ func (x *symbolSource) windowsFrames(list []pe.Function, yield func(*breakpad.So
 			return
 		}
 	}
-}
-
-// windowsRow makes a row for a symbol file: with the place of the return address, which unwind codes
-// do not state.
-func (x *symbolSource) windowsRow(dst, src *cfi.Row) {
-	rules := append(dst.Rules[:0], src.Rules...)
-	*dst = *src
-	dst.Start, dst.End = src.Start-x.base, src.End-x.base
-	at, isThere := slices.BinarySearchFunc(rules, src.ReturnAddress, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
-	if !isThere {
-		rules = slices.Insert(rules, at, cfi.RegisterRule{Column: src.ReturnAddress, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}})
-	}
-	dst.Rules = rules
 }

@@ -71,6 +71,9 @@ var errNothingFound = &code.NoRow{Reasons: []string{"frame data: no return addre
 // byCode finds the caller by reading the code of the function of f; nil where that is not possible,
 // or gives no return address.
 func (w *walker) byCode(ctx context.Context, f *frame) (*frame, error) {
+	if f.module == nil {
+		return nil, nil
+	}
 	source, err := f.module.ReadRow(ctx, f.offset, f.exact)
 	if err != nil || source == nil || !source.IsComplete {
 		return nil, err

@@ -129,6 +129,9 @@ func (w *walker) threadBlock(ctx context.Context, m *target.Module, offset uint6
 	if m.Object == nil {
 		return 0, errors.New(m.Problem)
 	}
+	if m.Object.IsPE() {
+		return w.windowsBlock(ctx, m)
+	}
 	abi := w.machine.Description.ThreadLocal
 	if abi == nil || m.Arch != w.thread.Arch {
 		return 0, fmt.Errorf("%s, in a thread of %s: %w", object.DescribeMachine(m.Object.Machine()), w.thread.Arch, locexpr.ErrNoContext)

@@ -20,7 +20,7 @@ func (m *Mode) ClassifyReturn(req *sdk.ClassifyReturnRequest) (*sdk.ClassifyRetu
 	return req.Answer(func(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 		if class = m.CallBefore(code); class == sdk.AfterDirectCall {
 			displacement := int32(binary.LittleEndian.Uint32(code[len(code)-4:]))
-			target = pc + uint64(int64(displacement))
+			target = m.address(pc + uint64(int64(displacement))) //nolint:gosec // modular
 		}
 		return class, target
 	})

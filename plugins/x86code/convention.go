@@ -19,7 +19,7 @@ func Convention64() Convention {
 }
 
 // Convention32 is the calling convention of the System V psABI of i386. Functions of
-// Windows have the same, but for the registers of arguments, and who removes arguments from
+// Windows have the same, except for the registers of arguments, and who removes arguments from
 // the stack.
 func Convention32() Convention {
 	const none = ^uint32(0)
@@ -29,8 +29,9 @@ func Convention32() Convention {
 		PC:      8, FSBase: 93, GSBase: 94, // table 2.14
 		Saved: []uint32{3, 5, 6, 7}, // 2.2.1
 		// The psABI has the stack on 16 bytes at calls (2.2.2); Windows and older programs have
-		// it on 4.
-		CallSpace: 4, Alignment: 4,
+		// it on 4. A function that calls with nothing but its return address on the stack is
+		// rare; code behind a call that does not return looks like one.
+		CallSpace: 8, Alignment: 4,
 		Search: []uint8{BP, SP, BX, SI, DI, CX, AX, DX},
 	}
 }

@@ -29,6 +29,7 @@ const (
 // Kind is the kind of change that an instruction makes to the frame.
 type Kind uint8
 
+// The kinds of effects.
 const (
 	Other   Kind = iota // writes the registers of clobbers, and mem
 	Push                // pushes src, or an unknown value
@@ -168,30 +169,30 @@ func (m *Mode) Full(a x86asm.Arg) (register uint8, ok bool) {
 }
 
 // readMemory reads an operand in memory; ok is false for another operand.
-func (mode *Mode) readMemory(inst *x86asm.Inst, a x86asm.Arg) (m Memory, ok bool) {
+func (m *Mode) readMemory(inst *x86asm.Inst, a x86asm.Arg) (operand Memory, ok bool) {
 	x, ok := a.(x86asm.Mem)
 	if !ok {
-		return m, false
+		return operand, false
 	}
-	m = Memory{Base: None, Index: None, Offset: x.Disp}
+	operand = Memory{Base: None, Index: None, Offset: x.Disp}
 	base, size, isGeneral := General(x.Base)
 	switch {
 	case x.Base == x86asm.RIP:
-		m.IsRelative = true
-	case isGeneral && size == mode.Word:
-		m.Base = base
+		operand.IsRelative = true
+	case isGeneral && size == m.Word:
+		operand.Base = base
 	case x.Base != 0:
-		m.IsOpaque = true
+		operand.IsOpaque = true
 	}
 	if x.Index != 0 {
-		m.IsOpaque = true
-		m.IsTable = x.Scale == 4 || x.Scale == 8
-		m.Index, _, _ = General(x.Index)
+		operand.IsOpaque = true
+		operand.IsTable = x.Scale == 4 || x.Scale == 8
+		operand.Index, _, _ = General(x.Index)
 	}
-	if x.Segment == x86asm.FS || x.Segment == x86asm.GS || inst.AddrSize != 8*mode.Word {
-		m.IsOpaque = true
+	if x.Segment == x86asm.FS || x.Segment == x86asm.GS || inst.AddrSize != 8*m.Word {
+		operand.IsOpaque = true
 	}
-	return m, true
+	return operand, true
 }
 
 // write records that the instruction writes its operand in memory.

@@ -21,7 +21,13 @@ func (m *Mode) codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 	if x.Exits = codeflow.NewExits(x, r, 1, MaxCode); x.Exits == nil {
 		return nil
 	}
-	return x.Find(r.PC)
+	found := x.Find(r.PC)
+	for _, list := range [][]uint64{found.Jumps, found.Slots} {
+		for i := range list {
+			list[i] = m.address(list[i])
+		}
+	}
+	return found
 }
 
 // Instruction reads the instruction at an address.
@@ -64,6 +70,8 @@ func (x *exits) Leave(address uint64, top *uint64) {
 		x.Found.Open = *top == address+1
 	case e.HasMem && e.Mem.IsRelative && !e.Mem.IsOpaque:
 		x.Found.Slots = append(x.Found.Slots, x.Location(address)+uint64(e.Length)+uint64(e.Mem.Offset))
+	case e.HasMem && x.mode.Word == 4 && e.Mem.Base == None && !e.Mem.IsOpaque:
+		x.Found.Slots = append(x.Found.Slots, uint64(e.Mem.Offset)) //nolint:gosec // an address
 	default:
 		x.Found.Open = true
 	}

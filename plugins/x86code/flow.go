@@ -22,7 +22,8 @@ type flow struct {
 	order []uint8 // of the registers by which frames are found
 	// removed has what callees of 32-bit code remove from the stack, by the address of the call.
 	removed map[uint64]removal
-	body    *int64 // see bodyLevel
+	pushed  map[int]int64 // see pushedFor
+	body    *int64        // see bodyLevel
 
 	effects []Effect
 	index   codeflow.Table[int32] // of the effect at an offset, plus one; negative: none there
@@ -46,7 +47,7 @@ const maxCalls = 8
 func (m *Mode) newFlow(pieces *codeflow.Pieces, start state, isAhead bool) *flow {
 	f := &flow{mode: m, code: pieces.Code, start: start, order: m.Search, symbols: make(map[uint64]uint8)}
 	if m.Word == 4 {
-		f.removed = make(map[uint64]removal)
+		f.removed, f.pushed = make(map[uint64]removal), make(map[int]int64)
 		if level, ok := m.bodyLevel(f.code); ok && !isAhead {
 			f.body = &level
 		}

@@ -116,6 +116,11 @@ func (m *Mode) lookAhead(code []byte, offset int, afterCall bool) (v view, err e
 	for r := range start.gpr {
 		start.gpr[r] = entryValue(uint8(r))
 	}
+	if r := m.removed(code, offset); afterCall && m.Word == 4 {
+		if start.gpr[SP] = start.gpr[SP].plus(r.bytes); !r.isSure {
+			start.gpr[SP] = value{}
+		}
+	}
 	f := m.newFlow(codeflow.OnePiece(0, code), start, true)
 	if v, err = f.nearestReturn(uint64(offset)); err != nil {
 		return v, err
@@ -256,14 +261,17 @@ const maxBefore = 96
 // pushedBefore returns how many bytes of arguments were pushed for the call that
 // ends at an offset. The instructions before it are found by beginning far
 // enough back: decoding falls into step with the code.
-func (m *Mode) pushedBefore(code []byte, end int) int64 { return m.spaceBefore(code, end, maxPadding) }
+func (m *Mode) pushedBefore(code []byte, end int) int64 {
+	return m.spaceBefore(code, end, maxPadding, m.preserved)
+}
 
 // maxPadding is the largest space that keeps the stack aligned.
 const maxPadding = 15
 
 // spaceBefore is pushedBefore with a subtraction of up to most bytes from the stack pointer
-// before the pushes.
-func (m *Mode) spaceBefore(code []byte, end int, most int64) int64 {
+// before the pushes. Pushes of the saved registers, a bit each, before others belong to a
+// prologue.
+func (m *Mode) spaceBefore(code []byte, end int, most int64, saved uint16) int64 {
 	for first := max(0, end-maxBefore); first < end; first++ {
 		var pushed, last, padding int64
 		offset := first
@@ -275,7 +283,7 @@ func (m *Mode) spaceBefore(code []byte, end int, most int64) int64 {
 			last = pushed
 			offset += int(e.Length)
 			switch {
-			case e.Kind == Push && (e.Src == None || !m.IsPreserved(e.Src) || pushed > 0):
+			case e.Kind == Push && (e.Src == None || saved>>e.Src&1 == 0 || pushed > 0):
 				pushed += padding + int64(e.Size)
 				padding = 0
 			case e.Kind == Pop:

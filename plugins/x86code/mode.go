@@ -14,6 +14,7 @@
 package x86code
 
 import (
+	"math"
 	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -69,6 +70,14 @@ func NewMode(c Convention) *Mode {
 	m.StackOrder = append([]uint8{SP}, slices.DeleteFunc(slices.Clone(c.Search), func(r uint8) bool { return r == SP })...)
 	m.reader = m.newReader()
 	return m
+}
+
+// address is an address of the mode: computations wrap around at its size.
+func (m *Mode) address(a uint64) uint64 {
+	if m.Word == 4 {
+		return a & math.MaxUint32
+	}
+	return a
 }
 
 // IsPreserved reports whether a call keeps a register.

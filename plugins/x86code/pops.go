@@ -33,15 +33,17 @@ func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
 	sp := st.gpr[SP]
 	st.apply(f.mode, e, 0, f.IsAhead)
 	r, ok := f.removed[address]
-	if !ok {
+	if !ok && len(f.removed) < maxPushed {
 		if f.body != nil && sp.isAddress() && sp.base == SP {
-			r = f.mode.removedInBody(f.code, end, int64(sp.off), *f.body)
+			r = f.removedInBody(end, int64(sp.off), *f.body)
 		} else {
 			r = f.mode.removed(f.code, end)
 		}
 		f.removed[address] = r
 	}
-	st.gpr[SP] = st.gpr[SP].plus(r.bytes)
+	if st.gpr[SP] = st.gpr[SP].plus(r.bytes); f.IsAhead && !r.isSure {
+		st.gpr[SP] = value{}
+	}
 }
 
 // maxPrologue is the number of bytes from the beginning of a function within which it reads
@@ -49,7 +51,7 @@ func (f *flow) applyCall32(address uint64, e *Effect, st *state) {
 const maxPrologue = 64
 
 // pcThunk reports whether the call before code is of a thunk that returns the PC in a
-// register: what is added makes it the address of the global offset table. Such a thunk
+// register: the sum is the address of the global offset table. Such a thunk
 // changes no other register.
 func (m *Mode) pcThunk(code []byte) (register uint8, ok bool) {
 	const opAddEAX, opAdd = 0x05, 0x81 // with immediates of four bytes
@@ -63,43 +65,52 @@ func (m *Mode) pcThunk(code []byte) (register uint8, ok bool) {
 // removed guesses how many bytes the callee of the call that ends at an offset removes, by
 // how the code goes on.
 func (m *Mode) removed(code []byte, end int) removal {
-	left, space := m.pushedBefore(code, end), m.spaceBefore(code, end, maxRemoved)
-	isEmpty := left == 0
-	if isEmpty && space == 0 {
+	left, space := m.spaceBefore(code, end, maxPadding, 0), m.spaceBefore(code, end, maxRemoved, 0)
+	isEmpty := space == 0
+	if _, isThunk := m.pcThunk(code[min(end, len(code)):]); isThunk {
 		return removal{0, true}
 	}
 	for at, i := end, 0; i < maxStraight && at < len(code); i++ {
 		e, ok := m.ReadEffect(code[at:])
 		if !ok {
-			return removal{}
+			break
 		}
 		at += int(e.Length)
 		switch moved, isMove := e.stackMove(); {
-		case isMove && moved < 0 && i == 0 && isEmpty && -moved <= maxRemoved && !m.pushesNext(code[at:]):
+		case isMove && moved < 0 && i == 0 && isEmpty && -moved <= maxRemoved && m.isSettled(code[at:]):
 			return removal{-moved, true} // the caller's space for arguments is fixed
-		case isMove && moved > 0 && (moved == left-int64(m.Word) || moved == space-int64(m.Word)) && !m.pushesNext(code[at:]):
-			return removal{int64(m.Word), true}
-		case isMove && moved > 0 && (moved == left || moved == space):
+		case isMove && moved > 0 && (moved == left || moved == space) && m.isSettled(code[at:]):
 			return removal{0, true}
+		case isMove && moved > 0 && (moved == left-int64(m.Word) || moved == space-int64(m.Word)) && m.isSettled(code[at:]):
+			return removal{int64(m.Word), true}
 		case e.Kind == Pop && e.Dst != None && !m.IsPreserved(e.Dst):
-			space, left = space-int64(e.Size), left-int64(e.Size)
+			if space, left = space-int64(e.Size), left-int64(e.Size); left == 0 && m.isSettled(code[at:]) {
+				return removal{0, true}
+			}
 		case isMove, e.setsStack(), e.Kind == Push, e.Kind == Pop, e.Kind == Enter, e.Kind == Align, e.Kind >= Call && e.Kind != Branch:
-			return removal{}
+			return removal{0, isEmpty}
 		}
 	}
-	return removal{}
+	return removal{0, isEmpty}
 }
 
 // removedInBody is removed in a function whose stack pointer is at a level where nothing is
 // pushed for a call, and at sp before the call, both as distances from where it began. Code
-// without a branch goes back to the level; what it lacks are the callees' removals.
-func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
-	first := m.pushedBefore(code, end)
-	all, calls := first, int64(1)
+// goes back to the level; what it lacks there are the callees' removals: of a word each, or
+// of all that was pushed. A callee without arguments that were pushed removes nothing, unless
+// the caller makes up for it at once.
+func (f *flow) removedInBody(end int, sp, level int64) removal {
+	m, code := f.mode, f.code
+	first := f.pushedFor(end)
+	if first == 0 || sp >= level {
+		r := m.removed(code, end)
+		return removal{r.bytes, true}
+	}
+	all, calls, isCleaned := first, int64(1), false
 	for at, i := end, 0; i < maxAfter && isInside(at, code); i++ {
 		e, ok := m.ReadEffect(code[at:])
 		if !ok || e.setsStack() || e.Kind == Enter || e.Kind == Align {
-			return removal{}
+			break
 		}
 		start := at
 		at += int(e.Length)
@@ -110,32 +121,43 @@ func (m *Mode) removedInBody(code []byte, end int, sp, level int64) removal {
 		case Pop:
 			moved = int64(e.Size)
 		case Call:
-			all, calls = all+m.pushedBefore(code, at), calls+1
-		case Branch:
-			if sp == level {
-				return removal{0, true}
+			if pushed := f.pushedFor(at); pushed > 0 {
+				all, calls = all+pushed, calls+1
 			}
-		case Jump:
-			if at = start + int(e.Target); !e.IsDirect || sp == level {
-				return removal{0, sp == level}
-			}
-		case Return, Stop:
-			return removal{}
 		}
-		if sp+moved > level {
-			break // the function's own frame is taken down
+		if e.Kind == Branch || e.Kind == Jump || sp+moved > level || isCleaned && m.isSettled(code[start:]) {
+			switch missing := level - sp; {
+			case missing == 0:
+				return removal{0, true}
+			case missing == calls*int64(m.Word):
+				return removal{int64(m.Word), true}
+			case sp+moved > level && missing == all:
+				return removal{first, calls == 1}
+			}
+		}
+		isCleaned = moved > 0
+		switch {
+		case e.Kind == Jump && e.IsDirect:
+			at = start + int(e.Target)
+		case e.Kind == Jump, e.Kind == Return, e.Kind == Stop, sp+moved > level:
+			return removal{} // the function's own frame is taken down
 		}
 		sp += moved
 	}
-	switch missing := level - sp; missing {
-	case 0:
-		return removal{0, true}
-	case calls * int64(m.Word):
-		return removal{int64(m.Word), true}
-	case all:
-		return removal{first, calls == 1}
-	}
 	return removal{}
+}
+
+// maxPushed bounds the calls whose arguments are looked for in one function.
+const maxPushed = 4096
+
+// pushedFor is the number of bytes that were pushed for the call that ends at an offset.
+func (f *flow) pushedFor(end int) int64 {
+	pushed, ok := f.pushed[end]
+	if !ok && len(f.pushed) < maxPushed {
+		pushed = f.mode.spaceBefore(f.code, end, maxPadding, 0)
+		f.pushed[end] = pushed
+	}
+	return pushed
 }
 
 // maxAfter is the number of instructions after a call that are followed to see what its
@@ -188,17 +210,18 @@ func (e *Effect) setsStack() bool {
 	return e.Kind == Leave || (e.Kind == Move || e.Kind == Load || e.Kind == Address) && e.Dst == SP
 }
 
-// pushesNext reports whether code pushes before it does anything else to the stack.
-func (m *Mode) pushesNext(code []byte) bool {
+// isSettled reports whether code neither pushes nor pops before it moves the stack pointer
+// down, or branches.
+func (m *Mode) isSettled(code []byte) bool {
 	for range maxStraight {
 		e, ok := m.ReadEffect(code)
-		if !ok {
+		if !ok || e.Kind == Push || e.Kind == Pop || e.setsStack() {
 			return false
 		}
-		if _, isMove := e.stackMove(); isMove || e.setsStack() || e.Kind == Pop || e.Kind == Align || e.Kind >= Call {
-			return false
+		if moved, isMove := e.stackMove(); isMove {
+			return moved < 0
 		}
-		if e.Kind == Push {
+		if e.Kind >= Call {
 			return true
 		}
 		code = code[e.Length:]
@@ -211,7 +234,7 @@ func (m *Mode) pushesNext(code []byte) bool {
 func (f *flow) examineRemoved(a *arrival, calls int) codeflow.Trial {
 	guessed, ok := f.removed[a.Source]
 	t := f.try(a, calls)
-	if !ok || t.IsConfirmed || guessed.isSure && !t.IsContradicted {
+	if !ok || t.IsConfirmed || guessed.isSure {
 		return t
 	}
 	for _, bytes := range [...]int64{0, int64(f.mode.Word), f.mode.pushedBefore(f.code, int(a.Address))} {

@@ -46,6 +46,8 @@ func (v value) plus(n int64) value {
 			v.add = int16(sum)
 			return v
 		}
+	case constant:
+		return v
 	}
 	return value{}
 }

@@ -85,14 +85,39 @@ func (r *rig) compareAnswers(name, image, file string, addresses []uint64, base 
 		return err
 	}
 	c := newCount(r.details)
+	var lines []lineBlock
+	var procedures []procedure
 	for i, a := range addresses {
 		if ours[i] == theirs[i] {
 			c.equal++
 			continue
 		}
 		kind, own, other := kindOf(ours[i], theirs[i])
-		if kind == "? another line" && strings.Contains(name, "opticf") {
+		switch {
+		case kind == "? another line" && strings.Contains(name, "opticf"):
 			kind = "lines of another of the functions that were folded into one"
+		case kind == "? another line":
+			if lines == nil {
+				if lines, err = linesOf(image); err != nil {
+					return err
+				}
+			}
+			if hasLine(lines, a, ours[i][strings.LastIndex(ours[i], "\n")+1:]) {
+				kind = "as llvm-pdbutil has the lines"
+			}
+		case kind == "? another name" && strings.HasPrefix(name, "library"):
+			kind = "another reading of a name of the Itanium ABI"
+		case kind == "? another name" && strings.HasPrefix(own, "[thunk]"):
+			kind = "a thunk by its own name"
+		case kind == "? another name":
+			if procedures == nil {
+				if procedures, err = proceduresOf(image); err != nil {
+					return err
+				}
+			}
+			if isNamed(procedures, a, own) {
+				kind = "as llvm-pdbutil has the name"
+			}
 		}
 		c.differ(kind, "%#x: %.300q, llvm-symbolizer %.300q", a, own, other)
 	}
@@ -124,8 +149,14 @@ func kindOf(ours, theirs string) (kind, own, other string) {
 	for i := range a {
 		switch {
 		case a[i] == b[i]:
+		case i%2 == 0 && strings.HasPrefix(b[i], "_$LT$"):
+			return "a name of Rust that LLVM does not read", a[i], b[i]
 		case i%2 == 0:
 			return "? another name", a[i], b[i]
+		case strings.Contains(b[i], ":15732480:"): // 0xf00f00: debuggers do not step into it
+			return "code without a line, of which LLVM prints the mark", a[i], b[i]
+		case i+2 < len(a) && isOtherFile(a[i], b[i]):
+			return "the file that the annotations of an inlined call set", a[i], b[i]
 		default:
 			return "? another line", fmt.Sprintf("%s in frame %d of %d: %s", a[i-1], i/2, len(a)/2, a[i]), b[i]
 		}

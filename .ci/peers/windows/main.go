@@ -2,7 +2,7 @@
 
 // Command windows holds what unwindd reads of Windows programs against LLVM's tools: every function, line
 // and inlined call of programs that it makes for x86-64, AArch64 and 32-bit x86, of public PDB files,
-// damaged ones and a large one, decorated names, unwind codes, and stacks by symbol files.
+// damaged ones and a large one, decorated names, and stacks by symbol files.
 //
 //	go run ./windows [-quick] [-run REGEXP] [-details N] [-keep DIR] [-public DIR]
 //
@@ -19,14 +19,14 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// rig is what the parts of a run share.
+// rig is shared by the parts of a run.
 type rig struct {
 	unwindd  string
 	dir      string // where programs are made, and kept where -keep names it
 	public   string // a folder of public PDB files and dumps; "": none
 	isQuick  bool
 	details  int // how many differences of each kind are shown
-	programs []made
+	programs []built
 	failures []string
 }
 
@@ -41,7 +41,6 @@ var parts = []part{
 	{"programs", (*rig).comparePrograms},
 	{"names", (*rig).compareNames},
 	{"symbols", (*rig).compareSymbols},
-	{"codes", (*rig).compareCodes},
 	{"public", (*rig).comparePublic},
 	{"mutations", (*rig).mutate},
 	{"large", (*rig).measureLarge},

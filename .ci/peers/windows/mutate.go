@@ -70,7 +70,7 @@ var mutations = []struct {
 }
 
 // mutate asks for the names of addresses by damaged PDB files: each run must end by itself, in time and
-// within its memory, and what was not damaged must be answered as before.
+// within its memory, and the rest must be answered as before.
 func (r *rig) mutate() error {
 	count := 300
 	if r.isQuick {

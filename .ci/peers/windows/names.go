@@ -22,7 +22,7 @@ import (
 const nameCount = 100_000
 
 // compareNames holds the names that unwindd gives to public symbols against llvm-symbolizer's. The
-// names are those of a program that has types and functions of every kind at random, and of public
+// names are of a program that has types and functions of every kind at random, and of public
 // PDB files, as the symbols of one program.
 func (r *rig) compareNames() error {
 	count := nameCount

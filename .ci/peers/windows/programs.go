@@ -22,7 +22,7 @@ type program struct {
 	isQuick bool   // a quick run has it, too
 }
 
-// programs are the programs. Those of kind c and classes have no library.
+// programs are the programs. The kinds c and classes have no library.
 var programs = []program{
 	{"c", "x86_64", "/Od", "", true},
 	{"c", "x86_64", "/O1", "", false},
@@ -59,8 +59,8 @@ var programs = []program{
 	{"rust", "aarch64", "-Copt-level=2", "", false},
 }
 
-// made is a program with its files.
-type made struct {
+// built is a program with its files.
+type built struct {
 	program
 	name, image, pdb string
 }
@@ -77,7 +77,7 @@ func (r *rig) make() error {
 		return err
 	}
 	hasRust := make(map[string]bool)
-	list := make([]*made, 0, len(programs))
+	list := make([]*built, 0, len(programs))
 	for _, p := range programs {
 		if r.isQuick && !p.isQuick {
 			continue
@@ -92,7 +92,7 @@ func (r *rig) make() error {
 			}
 		}
 		dir := filepath.Join(r.dir, p.name())
-		list = append(list, &made{p, p.name(), filepath.Join(dir, "a.exe"), filepath.Join(dir, "a.pdb")})
+		list = append(list, &built{p, p.name(), filepath.Join(dir, "a.exe"), filepath.Join(dir, "a.pdb")})
 	}
 	errs := make([]error, len(list))
 	room := make(chan struct{}, 2)
@@ -126,14 +126,14 @@ func isRustThere(target string) bool {
 }
 
 // kinds are the ways to make a program.
-var kinds = map[string]func(m *made, dir, sources string) error{
-	"c":       func(m *made, dir, sources string) error { return m.bare(dir, sources, "shapes.c", "other.c") },
-	"classes": func(m *made, dir, sources string) error { return m.bare(dir, sources, "classes.cc", "runtime.c") },
-	"library": (*made).library,
-	"rust":    (*made).rust,
+var kinds = map[string]func(m *built, dir, sources string) error{
+	"c":       func(m *built, dir, sources string) error { return m.bare(dir, sources, "shapes.c", "other.c") },
+	"classes": func(m *built, dir, sources string) error { return m.bare(dir, sources, "classes.cc", "runtime.c") },
+	"library": (*built).library,
+	"rust":    (*built).rust,
 }
 
-func (m *made) make(sources string) error {
+func (m *built) make(sources string) error {
 	dir := filepath.Dir(m.image)
 	if _, err := os.Stat(m.image); err == nil {
 		return nil // it was kept
@@ -145,7 +145,7 @@ func (m *made) make(sources string) error {
 }
 
 // bare makes a program without a library, by the commands of Microsoft's tools.
-func (m *made) bare(dir, sources string, names ...string) error {
+func (m *built) bare(dir, sources string, names ...string) error {
 	link := []string{"/debug", "/entry:start", "/nodefaultlib", "/subsystem:console", "/pdb:a.pdb", "/out:a.exe"}
 	link = append(link, strings.Fields(m.link)...)
 	for _, name := range names {
@@ -165,13 +165,13 @@ func (m *made) bare(dir, sources string, names ...string) error {
 
 // library makes a program with MinGW's libraries. Of a program with sections of DWARF LLVM's tools do
 // not read the PDB file: they are stripped.
-func (m *made) library(dir, sources string) error {
+func (m *built) library(dir, sources string) error {
 	args := append(strings.Fields(m.options), "--target="+m.target+"-w64-mingw32", "-g", "-gcodeview", "-gcolumn-info", "-fuse-ld=lld", "-static", "-Wl,-s", "-Wl,--pdb=a.pdb", "-o", "a.exe")
 	return cost.Run(dir, "clang++-22", append(args, filepath.Join(sources, "library.cc"))...)
 }
 
 // rust makes a program with Rust's core library.
-func (m *made) rust(dir, sources string) error {
+func (m *built) rust(dir, sources string) error {
 	args := []string{"--target", m.target + "-pc-windows-msvc", "-g", "-Cpanic=abort", "-Clinker=lld-link-22", "-Clinker-flavor=lld-link", "-Awarnings"}
 	for _, option := range []string{"/nodefaultlib", "/entry:start", "/subsystem:console", "/force:unresolved", "/pdb:a.pdb", "/debug"} {
 		args = append(args, "-Clink-arg="+option)

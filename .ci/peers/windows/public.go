@@ -92,6 +92,7 @@ type dump struct {
 	machine   uint16
 	sections  []section
 	functions map[uint64]function // by their RVAs
+	publics   map[uint64][]string // decorated names by their RVAs; nil: they were not needed
 }
 
 type section struct {
@@ -216,8 +217,8 @@ func (d *dump) image() []byte {
 // funcLine is a record of a function in a symbol file.
 var funcLine = regexp.MustCompile(`(?m)^FUNC (?:m )?([0-9a-f]+) ([0-9a-f]+) [0-9a-f]+ (.*)$`)
 
-// compareFunctions holds the functions of a symbol file that unwindd writes against those of
-// llvm-pdbutil: their addresses, sizes and names.
+// compareFunctions holds the functions of a symbol file that unwindd writes against what
+// llvm-pdbutil lists: their addresses, sizes and names.
 func (r *rig) compareFunctions(name, path string, d *dump) error {
 	var said bytes.Buffer
 	cmd := exec.Command(r.unwindd, "symbols", path)
@@ -257,6 +258,8 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 			c.differ("? another size", "%#x %s: %d, llvm-pdbutil %d", rva, theirs.names, own.size, theirs.size)
 		case slices.ContainsFunc(theirs.names, func(name string) bool { return bare(name) == bare(own.names[0]) }):
 			c.equal++
+		case r.isUndecorated(path, d, rva, own.names[0]):
+			c.other["named by their public symbol as llvm-undname reads it"]++
 		default:
 			c.differ("? another name of a function", "%#x %q, llvm-pdbutil %q", rva, own.names, theirs.names)
 		}
@@ -265,6 +268,37 @@ func (r *rig) compareFunctions(name, path string, d *dump) error {
 		r.fail("%s: %d functions", name, n)
 	}
 	return nil
+}
+
+var publicLine = regexp.MustCompile("S_PUB32 \\[size = \\d+\\] `(.*)`\n.*addr = (\\d+):(\\d+)")
+
+// isUndecorated reports whether llvm-undname reads the name of a public symbol at an address so.
+func (r *rig) isUndecorated(path string, d *dump, rva uint64, name string) bool {
+	if d.publics == nil {
+		d.publics = map[uint64][]string{}
+		out, err := exec.Command("llvm-pdbutil-22", "dump", "-publics", path).Output()
+		if err != nil {
+			return false
+		}
+		for _, m := range publicLine.FindAllStringSubmatch(string(out), -1) {
+			segment, _ := strconv.Atoi(m[2])
+			offset, _ := strconv.ParseUint(m[3], 10, 64)
+			if segment >= 1 && segment <= len(d.sections) {
+				at := d.sections[segment-1].address + offset
+				d.publics[at] = append(d.publics[at], m[1])
+			}
+		}
+	}
+	for _, public := range d.publics[rva] {
+		if public == name || strings.TrimPrefix(public, "_") == name || strings.HasPrefix(public, "_ZN") {
+			return true // Rust's are read by their own rules
+		}
+		cmd := exec.Command("llvm-undname-22", "--no-access-specifier", "--no-calling-convention", "--no-member-type", "--no-return-type", public)
+		if out, err := cmd.Output(); err == nil && strings.Contains(string(out), "\n"+name+"\n") {
+			return true
+		}
+	}
+	return false
 }
 
 // bare returns a function's name without what one of the two leaves out: parameters, spaces.

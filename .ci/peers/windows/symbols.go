@@ -47,11 +47,16 @@ func (r *rig) compareSymbols() error {
 			if len(b) == 0 {
 				continue
 			}
-			var a []walked
-			if i < len(ours) {
-				a = ours[i]
+			// minidump_stackwalk leaves the thread out that wrote the dump.
+			for len(ours) > 1 && (len(ours[0]) == 0 || ours[0][0].pc != b[0].pc) {
+				ours = ours[1:]
 			}
-			c.stack(fmt.Sprintf("%s thread %d", filepath.Base(dump), i), a, b)
+			if len(ours) == 0 {
+				c.differ("? a thread less", "%s thread %d", filepath.Base(dump), i)
+				continue
+			}
+			c.stack(fmt.Sprintf("%s thread %d", filepath.Base(dump), i), ours[0], b)
+			ours = ours[1:]
 		}
 	}
 	if n := c.print("stacks"); n > 0 {
@@ -96,7 +101,8 @@ func pcs(list []walked) (all []uint64) {
 	return all
 }
 
-// fillStore puts public symbol files, and those of public PDB files, where a store has them.
+// fillStore puts public symbol files, and the ones that unwindd writes of public PDB files, where a store
+// has them.
 func (r *rig) fillStore(store string) error {
 	for _, path := range r.publicFiles(".sym") {
 		text, err := os.ReadFile(path)
@@ -136,7 +142,7 @@ var (
 // stackwalk returns the frames of each thread by minidump_stackwalk, except inlined ones.
 func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 	out, _ := exec.Command(tool, dump, store).Output() // it fails where a thread is unusual
-	last := walked{}
+	last, thread := walked{}, -1                       // the thread that crashed comes first
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "Operating system: Windows NT") {
 			isWindows = true
@@ -145,8 +151,8 @@ func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 			break
 		}
 		if m := threadLine.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			for len(threads) <= min(n, 4096) {
+			thread, _ = strconv.Atoi(m[1])
+			for len(threads) <= thread {
 				threads = append(threads, nil)
 			}
 			continue
@@ -157,9 +163,9 @@ func stackwalk(tool, dump, store string) (threads [][]walked, isWindows bool) {
 		if m := pcOf.FindStringSubmatch(line); m != nil {
 			last.pc, _ = strconv.ParseUint(m[1]+m[2], 16, 64)
 		}
-		if m := foundLine.FindStringSubmatch(line); m != nil && last.pc != 0 && m[1] != "inlining" && len(threads) > 0 {
+		if m := foundLine.FindStringSubmatch(line); m != nil && last.pc != 0 && m[1] != "inlining" && thread >= 0 {
 			last.isGuess = strings.Contains(m[1], "scan") || strings.Contains(m[1], "frame pointer") || strings.Contains(m[1], "simulating")
-			threads[len(threads)-1] = append(threads[len(threads)-1], last)
+			threads[thread] = append(threads[thread], last)
 		}
 	}
 	return threads, isWindows
@@ -179,6 +185,7 @@ func (r *rig) stacks(dump, store string) ([][]walked, error) {
 			Frames []struct {
 				PC      string `json:"pc"`
 				FoundBy string `json:"found_by"`
+				Inlined bool   `json:"inlined"`
 			} `json:"frames"`
 		} `json:"threads"`
 	}
@@ -189,6 +196,9 @@ func (r *rig) stacks(dump, store string) ([][]walked, error) {
 	for _, t := range document.Threads {
 		var list []walked
 		for _, f := range t.Frames {
+			if f.Inlined {
+				continue
+			}
 			pc, err := strconv.ParseUint(strings.TrimPrefix(f.PC, "0x"), 16, 64)
 			if err != nil {
 				return nil, err

@@ -6,7 +6,7 @@ import "encoding/binary"
 
 // lzxBits reads bits of words of 16 bits, the highest first, and bytes between them.
 type lzxBits struct {
-	data    []byte // of the blocks that were added, without what was read long ago
+	data    []byte // of the blocks that were added, from the first byte that was not used
 	next    int    // the offset of the next word
 	value   uint64 // the bits that were taken from data, of which the next one is the highest
 	count   uint   // of them

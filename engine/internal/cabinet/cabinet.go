@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Magic is what a cabinet begins with.
+// Magic is the beginning of a cabinet.
 const Magic = "MSCF"
 
 // Is reports whether bytes begin as a cabinet.
@@ -57,10 +57,9 @@ func Unpack(w io.Writer, data []byte, name string, most int64) error {
 
 // reader reads a cabinet.
 type reader struct {
-	data       []byte
-	folders    []folder
-	dataExtra  int // reserved bytes in each block's header
-	blockCount int
+	data      []byte
+	folders   []folder
+	dataExtra int // reserved bytes in each block's header
 }
 
 // folder is a run of blocks that are compressed together.
@@ -72,7 +71,7 @@ type folder struct {
 
 // file is a file of the cabinet.
 type file struct {
-	size, offset uint32 // of its bytes among those of the folder
+	size, offset uint32 // of its bytes in the folder
 	folder       uint16
 }
 

@@ -159,7 +159,7 @@ func (d *lzxDecoder) readCodes() error {
 	return d.lengths.set(d.lengthLengths[:])
 }
 
-// readLengths reads the lengths of codes, which are differences from those of the block before.
+// readLengths reads the lengths of codes, which are differences from the lengths of the block before.
 func (d *lzxDecoder) readLengths(list []uint8) error {
 	var lengths [pretreeCodes]uint8
 	for i := range lengths {
@@ -306,4 +306,3 @@ func (d *lzxDecoder) translate(b []byte) {
 		i += 4
 	}
 }
-

@@ -83,7 +83,7 @@ func (o *Object) OpenSymbols() {
 }
 
 // DWARF returns the debug information, or the variables and types of a PDB file in its terms (see
-// dwarf.Reader.IsMade); nil where there is none.
+// dwarf.Reader.IsGenerated); nil where there is none.
 func (o *Object) DWARF() *dwarf.Reader {
 	if r := o.resolver(); r != nil {
 		return r.Variables()

@@ -36,7 +36,7 @@ const laneBytes = 300 // about how much memory LaneAttributes take
 // no function is described.
 func (o *Object) LaneAttributes(address uint64) *LaneAttributes {
 	d := o.DWARF()
-	if d == nil || d.IsMade() {
+	if d == nil || d.IsGenerated() {
 		return nil
 	}
 	known, ok := o.answers.lanes.find(address)

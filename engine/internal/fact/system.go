@@ -166,7 +166,7 @@ func (c *crash) windowsException() string {
 }
 
 // typeOfDescriptor returns a type by the name in its descriptor: ".?AVerror@app@@" is
-// app::error. What is no such name is returned unchanged.
+// app::error. Other names are returned unchanged.
 func typeOfDescriptor(name string) string {
 	readable, ok := msvcname.Type(name)
 	if !ok {

@@ -77,8 +77,8 @@ func isScope(part string) bool {
 	return ok && IsNumber(number)
 }
 
-// isKeyOfSpace reports whether a part of a path is what tells a namespace without a name from others, as
-// PDB files and references to it have it: ?A0x1234abcd, 0x1234abcd.
+// isKeyOfSpace reports whether a part of a path tells a namespace without a name from others, as PDB
+// files and references to it have it: ?A0x1234abcd, 0x1234abcd.
 func isKeyOfSpace(part string) bool {
 	digits, ok := strings.CutPrefix(strings.TrimPrefix(part, "?A"), "0x")
 	return ok && len(digits) == 8 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""

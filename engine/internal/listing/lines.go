@@ -24,7 +24,7 @@ type LineRow struct {
 }
 
 // LineRows lists the rows of the line tables of an object by address, with the inlined calls at the
-// first address of each; those of an image are in its PDB file. The row is reused. Errors are
+// first address of each; the rows of an image are in its PDB file. The row is reused. Errors are
 // problems of the whole, and come last.
 func LineRows(o *object.Object) iter.Seq2[*LineRow, error] {
 	return func(yield func(*LineRow, error) bool) {

@@ -218,7 +218,7 @@ func (s *machineState) execute(w uint32) (next []int64) {
 		}
 		base, ok := s.base(w >> 5 & 31)
 		s.setBase(destination, base+v, ok && w>>31 != 0)
-	case w&0xffe003ff == 0xcb2063ff: // sub sp, sp, x, uxtx #n
+	case w&0xffe0e3ff == 0xcb2063ff: // sub sp, sp, x, uxtx #n
 		c, ok := s.constant[w>>16&31]
 		s.setBase(31, s.sp-int64(c<<(w>>10&7)), ok && s.hasSP && w>>5&31 == 31)
 	case w&0x7f800000 == 0x52800000: // movz

@@ -97,10 +97,10 @@ type ARM64Code struct {
 	Value uint32
 	// IsPre: sp is lowered by Value, and the registers are saved at it.
 	IsPre bool
-	// Scale is what Value counts where that is no bytes: an eighth of the length of a predicate, which
-	// is 1, or a length of a vector, which is 8. Else it is 0.
+	// Scale is the unit of Value where that counts no bytes: 1 for an eighth of the length of a vector,
+	// which is the length of a predicate, and 8 for the length of a vector. Else it is 0.
 	Scale uint8
-	// Size is the bytes of each register that is saved; 0 for those of SVE.
+	// Size is the bytes of each register that is saved; 0 for registers of SVE.
 	Size uint8
 }
 

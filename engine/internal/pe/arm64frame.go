@@ -39,8 +39,7 @@ type arm64Saved struct {
 	place    arm64Place
 }
 
-// undo undoes codes but for those of a number of instructions that were not executed, or were undone
-// by an epilogue.
+// undo undoes codes. The first instructions, skip of them, were not executed, or an epilogue undid them.
 func (fr *arm64Frame) undo(codes []ARM64Code, skip int) {
 	*fr = arm64Frame{origin: arm64SP, saved: fr.saved[:0], pushed: ARM64End}
 	for i := range codes {
@@ -107,9 +106,9 @@ type arm64Block struct {
 	registers map[uint64]int64 // offsets by register
 }
 
-// arm64Blocks are what the system, and dispatchers of exceptions, leave on a stack (winnt.h:
-// ARM64_NT_CONTEXT, ARM64EC_NT_CONTEXT, which has the registers of arm64 in places of those of
-// x86-64; ntddk.h: KTRAP_FRAME of arm64).
+// arm64Blocks are memory that the system, and dispatchers of exceptions, leave on a stack (winnt.h:
+// ARM64_NT_CONTEXT, ARM64EC_NT_CONTEXT, which has the registers of arm64 in the places of x86-64's;
+// ntddk.h: KTRAP_FRAME of arm64).
 var arm64Blocks = map[ARM64Operation]arm64Block{
 	ARM64TrapFrame:    {0x150, joined(numbers(0, 19, 0xa0, 8), map[uint64]int64{arm64LR: 0x138, arm64FP: 0x140, arm64SP: 0x98, arm64PC: 0x148})},
 	ARM64MachineFrame: {16, map[uint64]int64{arm64SP: 0, arm64PC: 8}},

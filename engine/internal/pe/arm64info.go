@@ -17,8 +17,8 @@ type ARM64Info struct {
 	Packed  *ARM64Packed // nil where there is a record
 	// IsFragment: the range is a part of a function, and has no prologue.
 	IsFragment bool
-	// Prolog are the codes in the order in which they are undone. Behind an end_c come those of the prologue
-	// of the function that a fragment is of.
+	// Prolog are the codes in the order in which they are undone. Behind an end_c comes the prologue of
+	// the function that a fragment is of.
 	Prolog  []ARM64Code
 	Epilogs []ARM64Epilog // by address
 	Handler uint64        // the language's handler of exceptions; 0 where there is none

@@ -16,7 +16,7 @@ type arm64Lister struct {
 	frame arm64Frame
 	row   *Row
 	yield func(*Row) bool
-	at    uint64 // where the next row begins
+	next  uint64 // where the next row begins
 }
 
 // arm64Rows lists the rows of a function, each in row.
@@ -25,28 +25,28 @@ func (f *File) arm64Rows(fn Function, row *Row, yield func(*Row) bool) error {
 	if err != nil {
 		return err
 	}
-	l := arm64Lister{fn: fn, info: info, row: row, yield: yield, at: fn.Start}
+	l := arm64Lister{fn: fn, info: info, row: row, yield: yield, next: fn.Start}
 	_ = l.prologue() && l.rest()
 	return nil
 }
 
-// emit yields the row up to an address, for codes without those of some instructions. It is false
+// emit yields the row up to an address, for codes of which some instructions are skipped. It is false
 // where no more are wanted.
 func (l *arm64Lister) emit(part Part, end uint64, codes []ARM64Code, skip int) bool {
-	if end = min(end, l.fn.End); end <= l.at {
-		return l.at < l.fn.End
+	if end = min(end, l.fn.End); end <= l.next {
+		return l.next < l.fn.End
 	}
 	l.frame.undo(codes, skip)
 	l.frame.row(&l.row.Row)
-	l.row.Part, l.row.Start, l.row.End = part, l.at, end
-	l.at = end
+	l.row.Part, l.row.Start, l.row.End = part, l.next, end
+	l.next = end
 	return l.yield(l.row) && end < l.fn.End
 }
 
 func (l *arm64Lister) prologue() bool {
 	n, _ := arm64Instructions(l.info.Prolog)
 	for i := range n {
-		if !l.emit(Prologue, l.at+arm64Instruction, l.info.Prolog, n-i) {
+		if !l.emit(Prologue, l.next+arm64Instruction, l.info.Prolog, n-i) {
 			return false
 		}
 	}
@@ -57,7 +57,7 @@ func (l *arm64Lister) prologue() bool {
 func (l *arm64Lister) rest() bool {
 	for i := range l.info.Epilogs {
 		e := &l.info.Epilogs[i]
-		if e.Start > l.at && !l.emit(Body, e.Start, l.info.Prolog, 0) {
+		if e.Start > l.next && !l.emit(Body, e.Start, l.info.Prolog, 0) {
 			return false
 		}
 		for j := range arm64EpilogSize(e.Codes) / arm64Instruction {

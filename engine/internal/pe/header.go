@@ -45,6 +45,7 @@ const (
 	directoryExport = 0
 	directoryExcept = 3
 	directoryDebug  = 6
+	directoryTLS    = 9
 	directoryIAT    = 12
 )
 

@@ -46,7 +46,7 @@ func (d directory) Fetch(f object.RemoteFile) (path string, tried []object.Attem
 	for _, name := range names {
 		path, _, err := object.Locate(d.path, name)
 		switch {
-		case err == nil && isMicrosofts(&f) && strings.HasSuffix(name, "_"): // a cabinet
+		case err == nil && isPacked(path, f): // some stores have cabinets under the names of what they pack
 			path, more := d.unpack(f, name)
 			if tried = append(tried, more...); path != "" {
 				return path, tried

@@ -105,7 +105,7 @@ func (u *Unit) surround(t *engine.Target, around *walk.Surroundings) error {
 	around.Unit = unit
 	return object.Guard(func() (err error) {
 		d := unit.Code.DWARF()
-		if d == nil || d.IsMade() {
+		if d == nil || d.IsGenerated() {
 			own.Names(0, false) // which reads the names, and so finds their problems
 			why := append(own.Info().Problems, u.Path+": has no debugging information in .debug_info")
 			return fmt.Errorf("--unit: %s", why[0])
@@ -127,7 +127,7 @@ func (u *Unit) isOf(m *target.Module) bool {
 
 // isReadFor reports whether the debugging information of a module is read from the file.
 func (u *Unit) isReadFor(m *code.Module) bool {
-	if d := m.Code.DWARF(); d == nil || d.IsMade() {
+	if d := m.Code.DWARF(); d == nil || d.IsGenerated() {
 		return false
 	}
 	m.Names(0, false) // which finds the debug file

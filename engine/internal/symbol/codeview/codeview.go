@@ -35,13 +35,14 @@ type Types struct {
 	start, stop uint32    // their bytes in the stream
 	hash        hashPart
 
-	once     sync.Once
-	places   []place // of every few records, by index
-	fault    error   // why there are none
-	recent   [recentChunks]atomic.Pointer[chunk]
-	byHash   hashIndex
-	nameless sync.Once
-	defined  map[uint64][]TypeIndex // definitions by a hash of their names, where the file has no hashes
+	once       sync.Once
+	places     []place // of every few records, by index
+	fault      error   // why there are none
+	placeBytes atomic.Uint64
+	recent     [recentChunks]atomic.Pointer[chunk]
+	byHash     hashIndex
+	nameless   sync.Once
+	defined    map[uint64][]TypeIndex // definitions by a hash of their names, where the file has no hashes
 }
 
 // hashPart is the part of another stream in which records are found by index and by name.
@@ -178,6 +179,7 @@ func (t *Types) findPlaces() {
 	if t.places = t.hash.readPlaces(t); t.places == nil {
 		t.places, t.fault = t.countPlaces()
 	}
+	t.placeBytes.Store(8 * uint64(len(t.places)))
 }
 
 // readPlaces returns nil where the file's own places cannot be used.
@@ -245,7 +247,7 @@ func (t *Types) countPlaces() ([]place, error) {
 
 // MemorySize is about how many bytes the records read so far take.
 func (t *Types) MemorySize() uint64 {
-	size := uint64(len(t.places))*8 + t.byHash.bytes.Load()
+	size := t.placeBytes.Load() + t.byHash.bytes.Load()
 	for i := range t.recent {
 		if c := t.recent[i].Load(); c != nil {
 			size += uint64(len(c.data)) + 4*uint64(len(c.offsets))

@@ -120,7 +120,7 @@ func (c *cursor) err() error {
 }
 
 // sizesOfKinds are the sizes of pointers by CV_ptrtype: near, far and huge ones of 16 bits, near
-// and far ones of 32, and those of 64.
+// and far ones of 32, and ones of 64.
 var sizesOfKinds = [32]uint8{0: 2, 1: 4, 2: 4, 0x0a: 4, 0x0b: 6, 0x0c: 8}
 
 // DecodePointer decodes a record of the kind LFPointer.

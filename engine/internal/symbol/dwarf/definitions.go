@@ -121,9 +121,9 @@ func (r *Reader) TypesNamed(name string) ([]Entry, error) {
 // without its scopes.
 func (r *Reader) definitionsNamed(name string, isType bool) (list []Entry, err error) {
 	err = r.protect(func() error {
-		if r.made != nil {
-			list, err = r.madeNamed(name, isType)
-			return err
+		if r.generated != nil {
+			list = r.generatedNamed(name, isType)
+			return nil
 		}
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {

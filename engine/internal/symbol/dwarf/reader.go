@@ -36,10 +36,10 @@ const maxProblems = 16
 // Reader returns the frames that an object's DWARF describes. It implements symbol.Source
 // and may be used concurrently.
 type Reader struct {
-	main    *file
-	options Options
-	names   nameCache
-	made    *madeUnits // nil: the units are in main
+	main      *file
+	options   Options
+	names     nameCache
+	generated *generatedUnits // nil: the units are in main
 
 	early lazy[*unitMap]
 	quick lazy[*unitMap]

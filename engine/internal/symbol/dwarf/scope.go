@@ -28,8 +28,8 @@ func (r *Reader) Scopes(address uint64) (scopes []Scope, err error) {
 
 // describing finds the function at an address, and the unit that describes it.
 func (r *Reader) describing(address uint64) (holder *body, found *function, err error) {
-	if r.made != nil {
-		return r.madeFunctionAt(address)
+	if r.generated != nil {
+		return r.generatedFunctionAt(address)
 	}
 	err = r.maps(func(m *unitMap) (isFound bool, err error) {
 		r.main.candidates(m, address, maxCandidates, func(u *unit) bool {

@@ -40,8 +40,8 @@ func (f *file) typeBySignature(signature uint64) (*unit, uint64, error) {
 }
 
 func (f *file) typeUnit(signature uint64) (*unit, error) {
-	if f.reader != nil && f.reader.made != nil {
-		return f.reader.madeUnit(madeType, signature)
+	if f.reader != nil && f.reader.generated != nil {
+		return f.reader.generatedUnit(generatedType, signature)
 	}
 	if f.indexes[1] != nil {
 		return f.packaged(1, signature, nil)

@@ -126,6 +126,9 @@ func (f *File) pagesOf(size uint32) uint32 {
 // Name returns the file's name, with which errors begin.
 func (f *File) Name() string { return f.name }
 
+// Size returns the number of bytes of the file.
+func (f *File) Size() int64 { return int64(len(f.data)) }
+
 // Streams returns the number of streams.
 func (f *File) Streams() int { return len(f.streams) }
 

@@ -58,13 +58,13 @@ var flags = []struct {
 // stackFlags are those of Stacks.
 var stackFlags = []string{flags[0].flag, flags[1].flag, flags[2].flag, flags[3].flag}
 
-// notLLVMs are parts of names that llvm-undname does not read, or reads wrongly: docs/upstream.md has
+// notLLVMs are parts of names that llvm-undname does not read, or reads wrongly: docs/differences.md has
 // them.
 var notLLVMs = regexp.MustCompile(`\$\$h|E\$A|@Yw|_L|_M[^A-Z]|\$M?[A-Z]?[2-8ABC][^@$]|\$\$B[^Y]|^\?A0x`)
 
 // compare holds names against what the tool makes of them in a style. mayDiffer tells which names may
 // read differently; it is nil for names of no program: after an error in one of these the tool sometimes
-// goes on (docs/upstream.md).
+// goes on (docs/differences.md).
 func compare(t *testing.T, names []string, mayDiffer *regexp.Regexp, style Style, flags ...string) {
 	t.Helper()
 	refused, forgotten, beyond := 0, 0, 0

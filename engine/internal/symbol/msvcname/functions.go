@@ -143,22 +143,22 @@ func (r *reader) parameter() node {
 
 // function is a function with its name.
 type function struct {
-	name  node
-	of    *functionType
-	thunk string // the text of adjustments; "" where it is no thunk
+	name      node
+	signature *functionType
+	thunk     string // the text of adjustments; "" where it is no thunk
 }
 
 func (f *function) before(w *writer) {
 	if f.thunk != "" {
 		w.text("[thunk]: ")
 	}
-	w.before(f.of)
+	w.before(f.signature)
 	w.space()
 	w.node(f.name)
 	w.text(f.thunk)
 }
 
-func (f *function) after(w *writer) { w.after(f.of) }
+func (f *function) after(w *writer) { w.after(f.signature) }
 
 // function reads what follows the name of a function.
 func (r *reader) function(name node) *function {
@@ -168,12 +168,12 @@ func (r *reader) function(name node) *function {
 	if !ok {
 		r.bad()
 	}
-	f := &function{name: name, of: &functionType{isBare: true}}
+	f := &function{name: name, signature: &functionType{isBare: true}}
 	f.thunk = r.adjustments(kind.adjusts)
 	if !kind.isBare {
-		f.of = r.functionType(!kind.isFree && !kind.isStatic)
+		f.signature = r.functionType(!kind.isFree && !kind.isStatic)
 	}
-	f.of.kind, f.of.isExternC = kind, isExternC
+	f.signature.kind, f.signature.isExternC = kind, isExternC
 	return f
 }
 
@@ -196,13 +196,13 @@ func (r *reader) functionKind() (kind functionKind, ok bool) {
 // adjustments reads by what a thunk adjusts this. The numbers have 32 bits; the last one counts
 // upwards.
 func (r *reader) adjustments(kind byte) string {
-	of, ok := thunks[kind]
+	k, ok := thunks[kind]
 	if !ok {
 		return ""
 	}
 	var w writer
-	w.text("`" + of.name + "{")
-	for range of.displacements {
+	w.text("`" + k.name + "{")
+	for range k.displacements {
 		w.numbers(int64(int32(r.signed()))) //nolint:gosec // as compilers have it
 		w.text(", ")
 	}

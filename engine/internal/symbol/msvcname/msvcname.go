@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package msvcname undecorates the names that Microsoft's compilers, and others for Windows, give to
-// functions and variables of C++. The text is in the spelling of llvm-undname; docs/upstream.md lists
+// functions and variables of C++. The text is in the spelling of llvm-undname; docs/differences.md lists
 // where it differs.
 package msvcname
 

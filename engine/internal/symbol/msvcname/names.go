@@ -23,7 +23,7 @@ const (
 	constructor      // text is the tilde of a destructor, or nothing
 	conversion
 	scope  // text is the number of the scope
-	quoted // text is what the name is for a thing
+	quoted // text tells for which purpose of a thing it is
 )
 
 func (n *identifier) before(w *writer) {

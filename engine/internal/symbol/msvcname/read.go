@@ -13,7 +13,7 @@ type reader struct {
 	back  references
 }
 
-// references are what digits refer back to: names, and types of parameters. The arguments of
+// references have the names, and the types of parameters, that digits refer back to. The arguments of
 // a template have their own.
 type references struct {
 	names []named

@@ -37,7 +37,7 @@ func (r *reader) declared() node {
 	}
 	f := r.function(name)
 	if n := name.parts[0]; n.form == conversion {
-		if n.is = f.of.result; n.is == nil {
+		if n.is = f.signature.result; n.is == nil {
 			r.bad()
 		}
 	}
@@ -80,10 +80,10 @@ func (r *reader) typeInfo() node {
 	if r.rest != "" {
 		r.bad()
 	}
-	return &variable{of: t, name: &text{s: "`RTTI Type Descriptor Name'"}}
+	return &variable{kind: t, name: &text{s: "`RTTI Type Descriptor Name'"}}
 }
 
-// storage is what a code says of a variable besides its type.
+// storage is how a variable is stored, by a code.
 type storage struct {
 	access   string
 	isStatic bool
@@ -98,7 +98,7 @@ var storages = map[string]storage{
 type variable struct {
 	storage
 	name node
-	of   node // nil: not known
+	kind node // its type; nil: not known
 }
 
 func (v *variable) before(w *writer) {
@@ -108,16 +108,16 @@ func (v *variable) before(w *writer) {
 	if v.isStatic && !w.NoMemberType {
 		w.text("static ")
 	}
-	if v.of != nil && !w.NoVariableType {
-		w.before(v.of)
+	if v.kind != nil && !w.NoVariableType {
+		w.before(v.kind)
 		w.space()
 	}
 	w.node(v.name)
 }
 
 func (v *variable) after(w *writer) {
-	if v.of != nil && !w.NoVariableType {
-		w.after(v.of)
+	if v.kind != nil && !w.NoVariableType {
+		w.after(v.kind)
 	}
 }
 
@@ -134,7 +134,7 @@ func (r *reader) variable(name *path, storage storage) node {
 	} else {
 		t.qualify(r.cv().is)
 	}
-	return &variable{storage: storage, name: name, of: t}
+	return &variable{storage: storage, name: name, kind: t}
 }
 
 // table is a vftable or another table of a class, of one or more of its bases.
@@ -187,7 +187,7 @@ func (r *reader) typeDescriptor(name string) node {
 	if r.must("@8"); r.rest != "" {
 		r.bad()
 	}
-	return &variable{of: t, name: &text{s: name}}
+	return &variable{kind: t, name: &text{s: name}}
 }
 
 // baseDescriptor reads the descriptor of a base of a class.
@@ -206,7 +206,7 @@ func (r *reader) vcall(name string) node {
 	r.must("$B")
 	n.text = name + decimal(r.unsigned()) + ", {flat}}"
 	r.must("A")
-	f := &function{name: p, of: &functionType{isBare: true, convention: conventions[r.next()]}, thunk: ""}
+	f := &function{name: p, signature: &functionType{isBare: true, convention: conventions[r.next()]}, thunk: ""}
 	return &thunk{f}
 }
 
@@ -238,25 +238,24 @@ func (r *reader) guard(name string) node {
 // a variable with its type, or only be the variable's.
 func (r *reader) initializer(name string) node {
 	hasType := r.cut("?")
-	of := r.declared()
-	switch of := of.(type) {
+	switch subject := r.declared().(type) {
 	case *variable:
 		for range map[bool]int{false: 1, true: 2}[hasType] {
 			r.must(ended)
 		}
-		return r.function(about(name+"`", of))
+		return r.function(about(name+"`", subject))
 	case *function:
 		if hasType {
 			r.bad()
 		}
-		of.name = about(name+"'", of.name)
-		return of
+		subject.name = about(name+"'", subject.name)
+		return subject
 	}
 	r.bad()
 	return nil
 }
 
 // about is the name of a function that is for another thing.
-func about(front string, of node) *path {
-	return &path{parts: []*identifier{{form: quoted, text: front, is: of}}}
+func about(front string, subject node) *path {
+	return &path{parts: []*identifier{{form: quoted, text: front, is: subject}}}
 }

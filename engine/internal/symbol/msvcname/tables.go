@@ -13,7 +13,7 @@ var primitives = map[string]string{
 // tags are the keywords of types with a name.
 var tags = map[string]string{"T": "union", "U": "struct", "V": "class", "W4": "enum"}
 
-// A pointerKind is what a code says of a pointer or reference.
+// A pointerKind is a kind of pointer or reference.
 type pointerKind struct {
 	mark string
 	is   qualifiers // of the pointer itself
@@ -30,7 +30,7 @@ const managed = "$A"
 
 var managedMarks = map[string]string{"*": "^", "&": "%", "&&": "%%"}
 
-// A cvKind is what a code says of the thing that is pointed to.
+// A cvKind has the qualifiers of a thing that is pointed to.
 type cvKind struct {
 	is       qualifiers
 	isMember bool // the pointer is one to a member
@@ -48,7 +48,7 @@ var extras = []struct {
 	is   qualifiers
 }{{"E", 0}, {"I", isRestrict}, {"F", isUnaligned}}
 
-// A functionKind is what a code says of a function besides its type.
+// A functionKind is a kind of function, whatever its type.
 type functionKind struct {
 	access              string
 	isStatic, isVirtual bool

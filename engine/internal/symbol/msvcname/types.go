@@ -20,7 +20,7 @@ var qualifierWords = []struct {
 	word string
 }{{isConst, "const"}, {isVolatile, "volatile"}, {isRestrict, "__restrict"}, {isUnaligned, "__unaligned"}}
 
-// qualifiers writes words, each with a text in front, or with a space in front but for the first.
+// qualifiers writes words, each with a text in front, or the first one alone, with spaces in front of the others.
 func (w *writer) qualifiers(q qualifiers, front string) {
 	for _, k := range qualifierWords {
 		if q&k.is != 0 {
@@ -131,12 +131,12 @@ func (t *pointerType) after(w *writer) {
 // arrayType is an array.
 type arrayType struct {
 	qualified
-	sizes []uint64 // 0: without a bound
-	of    typeNode
+	sizes   []uint64 // 0: without a bound
+	element typeNode
 }
 
 func (t *arrayType) before(w *writer) {
-	w.before(t.of)
+	w.before(t.element)
 	w.qualifiers(t.is&^isUnaligned, " ")
 }
 
@@ -148,7 +148,7 @@ func (t *arrayType) after(w *writer) {
 		}
 		w.text("]")
 	}
-	w.after(t.of)
+	w.after(t.element)
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -276,6 +276,6 @@ func (r *reader) array() typeNode {
 		}
 		t.is = kind.is
 	}
-	t.of = r.readType(noQualifiers)
+	t.element = r.readType(noQualifiers)
 	return t
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // This file reads the values of template parameters of C++20, which may be floating-point numbers, and
-// objects of classes with what is in them.
+// objects of classes with their values.
 
 // value reads a value by its code. isInner is set in an object, where a reference stands for a pointer.
 func (r *reader) value(isInner bool) node {
@@ -64,13 +64,13 @@ func (r *reader) noMember() node { return &text{s: "nullptr"} }
 // objectValue is an object: its type where it has one, and the values in braces.
 type objectValue struct {
 	only
-	of     node
+	class  node
 	front  string // before the values
 	values []node
 }
 
 func (v *objectValue) before(w *writer) {
-	w.node(v.of)
+	w.node(v.class)
 	w.text("{" + v.front)
 	w.list(v.values)
 	w.text("}")
@@ -78,7 +78,7 @@ func (v *objectValue) before(w *writer) {
 
 // object reads the bases and members of an object of a class.
 func (r *reader) object() node {
-	v := &objectValue{of: r.readType(noQualifiers)}
+	v := &objectValue{class: r.readType(noQualifiers)}
 	for r.more() {
 		v.values = append(v.values, r.member())
 	}
@@ -106,7 +106,7 @@ func (r *reader) elements() node {
 
 // unionValue reads a union.
 func (r *reader) unionValue() node {
-	v := &objectValue{of: r.readType(noQualifiers)}
+	v := &objectValue{class: r.readType(noQualifiers)}
 	if r.cut(ended) {
 		return v
 	}
@@ -118,27 +118,27 @@ func (r *reader) unionValue() node {
 
 // pointerValue reads a pointer to a part of an object.
 func (r *reader) pointerValue() node {
-	v := &prefixed{front: "&", of: r.part()}
+	v := &prefixed{front: "&", inner: r.part()}
 	r.must(ended)
 	return v
 }
 
 // namedPart and elementPart read a pointer or a reference to a part of an object, of which names do
 // not tell which it is.
-func (r *reader) namedPart() node { return &prefixed{front: "&", of: r.memberOf()} }
+func (r *reader) namedPart() node { return &prefixed{front: "&", inner: r.memberOf()} }
 
-func (r *reader) elementPart() node { return &prefixed{front: "&", of: r.elementOf()} }
+func (r *reader) elementPart() node { return &prefixed{front: "&", inner: r.elementOf()} }
 
 // prefixed is a node with a text in front.
 type prefixed struct {
 	only
 	front string
-	of    node
+	inner node
 }
 
 func (p *prefixed) before(w *writer) {
 	w.text(p.front)
-	w.node(p.of)
+	w.node(p.inner)
 }
 
 // memberValue reads a pointer to a member of data.
@@ -146,7 +146,7 @@ func (r *reader) memberValue() node {
 	class := r.typePath()
 	class.parts = append([]*identifier{r.typeName()}, class.parts...)
 	r.must(ended)
-	return &prefixed{front: "&", of: class}
+	return &prefixed{front: "&", inner: class}
 }
 
 // partOf is a part of a variable.

@@ -13,17 +13,18 @@ import (
 
 // testFile makes PDB files with records that no tool here writes.
 type testFile struct {
-	machine           uint16
-	sections          []section // of the image
-	original          []section // before code was moved; nil: it was not
-	omapTo, omapFrom  []uint32  // pairs
-	modules           []testModule
-	publics           []testPublic
-	globals           []byte
-	names             []string // of the stream /names: the first is at 1
-	fpo, frameData    []byte
-	thunkTable        uint32
-	unsorted, noTable bool // the contributions are out of order; there are none
+	machine          uint16
+	sections         []section // of the image
+	original         []section // before code was moved; nil: it was not
+	omapTo, omapFrom []uint32  // pairs
+	modules          []testModule
+	publics          []testPublic
+	globals          []byte
+	names            []string // of the stream /names: the first is at 1
+	fpo, frameData   []byte
+	thunkTable       uint32
+	features         []uint32
+	noTable          bool // there are no contributions
 }
 
 type testModule struct {
@@ -111,7 +112,7 @@ func (f *testFile) bytes() []byte {
 	const firstModule = 14
 	streams := make([][]byte, firstModule)
 	names := bytesOf("/names")
-	streams[infoStream] = bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), len(names), names, 1, 1, 1, 1, 0, 0, 5)
+	streams[infoStream] = bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), len(names), names, 1, 1, 1, 1, 0, 0, 5, 0, words(f.features))
 	texts := bytesOf("")
 	for _, n := range f.names {
 		texts = append(texts, bytesOf(n)...)

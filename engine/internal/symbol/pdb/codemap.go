@@ -44,13 +44,14 @@ func (f *File) readCodeMap() *codeMap {
 	slices.SortStableFunc(m.functions, func(a, b mapped) int { return cmp.Compare(a.start, b.start) })
 	m.fold(f)
 	var list []ranges.Range
+	e := f.newEffort()
 	for i := range m.functions {
-		list = f.appendImage(list, m.functions[i].section, int32(i)) //nolint:gosec // likewise
+		list = f.appendImage(e, list, m.functions[i].section, int32(i)) //nolint:gosec // likewise
 	}
 	for i := range modules {
 		for _, s := range modules[i].separatedCode().byAddress {
-			if n := m.function(s.of.start); n >= 0 {
-				list = f.appendImage(list, s.section, int32(n)) //nolint:gosec // likewise
+			if n := m.function(s.function.start); n >= 0 {
+				list = f.appendImage(e, list, s.section, int32(n)) //nolint:gosec // likewise
 			}
 		}
 	}
@@ -83,7 +84,7 @@ func (m *codeMap) fold(f *File) {
 		if next > first+1 {
 			if x, ok := f.at(chosen.start); ok && x.isNamed {
 				for _, p := range m.functions[first:next] {
-					if p.at == x.procedure.at && &f.dbi.modules()[p.module] == x.module {
+					if p.record == x.procedure.record && &f.dbi.modules()[p.module] == x.module {
 						chosen = p
 					}
 				}
@@ -112,29 +113,32 @@ func (m *codeMap) function(start uint32) int {
 }
 
 // appendImage appends where code lies in the image.
-func (f *File) appendImage(dst []ranges.Range, code section, index int32) []ranges.Range {
-	f.dbi.omap.each(code, func(image section, _ uint32) {
+func (f *File) appendImage(e *effort, dst []ranges.Range, code section, index int32) []ranges.Range {
+	f.dbi.omap.each(code, func(image section, _ uint32) bool {
 		dst = append(dst, ranges.Range{Start: uint64(image.start), End: uint64(image.end), Index: index})
+		return e.take(0)
 	})
 	return dst
 }
 
-// each calls yield with the parts of code of symbols: where each lies in the image, and its RVA
-// in the space of symbols.
-func (m *omap) each(code section, yield func(image section, from uint32)) {
+// each calls yield with the parts of code of symbols, until it returns false: where each lies in
+// the image, and its RVA in the space of symbols.
+func (m *omap) each(code section, yield func(image section, from uint32) bool) {
 	if m == nil {
 		yield(code, code.start)
 		return
 	}
-	i := sort.Search(len(m.from), func(i int) bool { return m.from[i].at > code.start })
-	for i = max(i-1, 0); i < len(m.from) && m.from[i].at < code.end; i++ {
+	i := sort.Search(len(m.from), func(i int) bool { return m.from[i].start > code.start })
+	for i = max(i-1, 0); i < len(m.from) && m.from[i].start < code.end; i++ {
 		e := m.from[i]
-		start, end := max(e.at, code.start), code.end
+		start, end := max(e.start, code.start), code.end
 		if i+1 < len(m.from) {
-			end = min(end, m.from[i+1].at)
+			end = min(end, m.from[i+1].start)
 		}
-		if to := e.to + (start - e.at); e.to != 0 && start < end && to+(end-start) > to {
-			yield(section{to, to + (end - start)}, start)
+		if to := e.to + (start - e.start); e.to != 0 && start < end && to+(end-start) > to {
+			if !yield(section{to, to + (end - start)}, start) {
+				return
+			}
 		}
 	}
 }

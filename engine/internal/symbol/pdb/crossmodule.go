@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Identifiers of modules that were generated at link time are references to those of other
-// modules: the number of the other module among the imports, and that of the identifier.
+// Identifiers of modules that were generated at link time are references to identifiers of
+// other modules: the number of the other module among the imports, and that of the identifier.
 const (
 	isCrossModule   = 0x80000000
 	importModule    = 20 // bits below its number
@@ -76,7 +76,7 @@ func (f *File) readModuleNumbers() map[string]int {
 	end := f.dbi.moduleBytes.offset + f.dbi.moduleBytes.size
 	size := 0
 	for i := range modules {
-		at := modules[i].at + moduleHeader
+		at := modules[i].offset + moduleHeader
 		if at >= end {
 			break
 		}

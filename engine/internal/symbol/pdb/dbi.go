@@ -125,7 +125,7 @@ func (d *dbi) readDebugStreams(f *File, p part) {
 	}
 	const size = 40
 	s := f.container.Stream(int(number))
-	if number == noStream || s == nil {
+	if number == noStream || s == nil || s.Size() == 0 {
 		f.note(fmt.Errorf("%s: no stream with the headers of sections: the addresses of symbols are unknown", f.Name()))
 		return
 	}
@@ -156,11 +156,10 @@ func (d *dbi) rva(section uint16, offset uint32) (rva uint32, ok bool) {
 // module is an object file of the program, or a part that the linker made.
 type module struct {
 	stream        uint16 // noStream: it has no symbols
-	at            uint32 // offset of its record in the DBI stream
+	offset        uint32 // of its record in the DBI stream
 	symbols       uint32 // bytes
 	oldLines      uint32 // bytes of lines of the format C11
 	lines         uint32 // bytes of C13: lines, inlinees, files
-	first         section
 	index         func() *moduleIndex
 	separatedCode func() *separatedParts
 }
@@ -177,7 +176,7 @@ func (d *dbi) readModules(f *File) []module {
 	list := make([]module, 0, len(b)/(moduleHeader+64))
 	for at := 0; at+moduleHeader <= len(b); {
 		r := fields{b: b[at+34 : at+moduleHeader]}
-		m := module{at: d.moduleBytes.offset + uint32(at), stream: r.u16(), symbols: r.u32(), oldLines: r.u32(), lines: r.u32()} //nolint:gosec // inside a stream
+		m := module{offset: d.moduleBytes.offset + uint32(at), stream: r.u16(), symbols: r.u32(), oldLines: r.u32(), lines: r.u32()} //nolint:gosec // inside a stream
 		list = append(list, m)
 		at += moduleHeader
 		for range 2 { // names of the module and of its library
@@ -210,19 +209,22 @@ type contribution struct {
 // contributions are the parts of sections, which lead from an address to its module. The
 // linkers' lists are by address, and are searched where they are.
 type contributions struct {
-	d      *dbi
-	part   part   // of the entries
-	size   uint32 // of an entry
-	count  uint32
-	sorted []contribution // of the list where it is not by address
-	isDone sync.Once
-	f      *File
+	d     *dbi
+	part  part   // of the entries
+	size  uint32 // of an entry
+	count uint32
+	f     *File
+
+	isSorted func() bool // the entries are by address
+	once     sync.Once
+	list     []contribution // where they are not, or there are none
 }
 
 const contributionsV2 = 0xeffe0000 + 20140516
 
 func (d *dbi) readContributions(f *File) *contributions {
 	c := &contributions{d: d, f: f, size: 28, part: d.contributionBytes}
+	c.isSorted = sync.OnceValue(c.checkOrder)
 	if c.part.size < 4 {
 		return c
 	}
@@ -276,83 +278,113 @@ func (c *contributions) at(rva uint32) (found contribution, ok bool) {
 			p, _, _, ok := c.entry(uint32(i)) //nolint:gosec // less than count
 			return !ok || p.compare(where) > 0
 		})
-		for ; i > 0; i-- {
-			p, size, module, ok := c.entry(uint32(i - 1)) //nolint:gosec // less than count
-			if !ok || p.section != where.section {
-				break
-			}
-			if size == 0 {
-				continue
-			}
-			if where.offset-p.offset < size {
-				start := s.start + p.offset
-				return contribution{section{start, start + size}, module}, true
-			}
-			break
+		found, state := c.before(i, where)
+		switch state {
+		case isFound:
+			found.start, found.end = s.start+found.start, s.start+found.end
+			return found, true
+		case isLong:
+			return c.indexed(rva)
 		}
 	}
-	return c.amongUnsorted(rva)
+	if c.count > 0 && c.isSorted() {
+		return found, false
+	}
+	return c.indexed(rva)
 }
 
-// amongUnsorted is at for a list that is not by address.
-func (c *contributions) amongUnsorted(rva uint32) (found contribution, ok bool) {
-	c.isDone.Do(c.sort)
-	i := sort.Search(len(c.sorted), func(i int) bool { return c.sorted[i].start > rva })
+// States of a search among the contributions before a place.
+const (
+	isMissing = iota
+	isFound
+	isLong // too many without code lie before it
+)
+
+// before finds the contribution that has a place among those before a number. Its offsets are in
+// the section.
+func (c *contributions) before(number int, where place) (found contribution, state int) {
+	for steps := 0; number > 0; number, steps = number-1, steps+1 {
+		if steps > maxOverlaps {
+			return found, isLong
+		}
+		p, size, module, ok := c.entry(uint32(number - 1)) //nolint:gosec // less than count
+		if !ok || p.section != where.section {
+			break
+		}
+		if size == 0 {
+			continue // of an object file without code
+		}
+		if where.offset-p.offset < size {
+			return contribution{section{p.offset, p.offset + size}, module}, isFound
+		}
+		break
+	}
+	return found, isMissing
+}
+
+// indexed is at by a list in memory.
+func (c *contributions) indexed(rva uint32) (found contribution, ok bool) {
+	c.once.Do(c.index)
+	i := sort.Search(len(c.list), func(i int) bool { return c.list[i].start > rva })
 	for steps := 0; i > 0 && steps < maxOverlaps; i, steps = i-1, steps+1 {
-		if rva < c.sorted[i-1].end {
-			return c.sorted[i-1], true
+		if rva < c.list[i-1].end {
+			return c.list[i-1], true
 		}
 	}
 	return found, false
 }
 
-// sort makes a list by address where the file's is none, or there is none.
-func (c *contributions) sort() {
-	defer func() {
-		slices.SortStableFunc(c.sorted, func(a, b contribution) int { return cmp.Compare(a.start, b.start) })
-		c.f.kept.Add(int64(cap(c.sorted)) * int64(unsafe.Sizeof(contribution{})))
-	}()
-	if c.count == 0 {
-		c.ofModules()
-		return
-	}
-	isSorted := true
+// checkOrder reports whether the file's list is by address.
+func (c *contributions) checkOrder() bool {
 	var before place
 	for i := range c.count {
 		p, _, _, ok := c.entry(i)
 		if !ok {
-			return
+			break
 		}
-		if p.section != 0 && p.section <= uint16(len(c.d.sections)) { //nolint:gosec // at most 0xffff
-			isSorted = isSorted && before.compare(p) <= 0
-			before = p
+		if p.section == 0 || int(p.section) > len(c.d.sections) {
+			continue
 		}
+		if before.compare(p) > 0 {
+			return false
+		}
+		before = p
 	}
-	if isSorted {
-		return
+	return true
+}
+
+// index makes a list by address of the file's, or where there is none, of the modules'.
+func (c *contributions) index() {
+	if c.count == 0 {
+		c.ofModules()
 	}
 	for i := range c.count {
-		p, size, module, _ := c.entry(i)
-		if start, ok := c.d.rva(p.section, p.offset); ok && size > 0 && start+size > start {
-			c.sorted = append(c.sorted, contribution{section{start, start + size}, module})
+		p, size, module, ok := c.entry(i)
+		if !ok {
+			break
+		}
+		if start, ok := c.d.rva(p.section, p.offset); ok && start+size > start {
+			c.list = append(c.list, contribution{section{start, start + size}, module})
 		}
 	}
+	slices.SortStableFunc(c.list, func(a, b contribution) int { return cmp.Compare(a.start, b.start) })
+	c.f.kept.Add(int64(cap(c.list)) * int64(unsafe.Sizeof(contribution{})))
 }
 
 // ofModules makes a list of the functions and lines of all modules, and of the sections for the
 // code of none.
 func (c *contributions) ofModules() {
 	for _, s := range c.d.sections {
-		c.sorted = append(c.sorted, contribution{s, noStream})
+		c.list = append(c.list, contribution{s, noStream})
 	}
 	modules := c.d.modules()
 	for i := range modules {
 		x := modules[i].index()
 		for _, p := range x.procedures {
-			c.sorted = append(c.sorted, contribution{p.section, uint16(i)}) //nolint:gosec // numbers of modules have 16 bits
+			c.list = append(c.list, contribution{p.section, uint16(i)}) //nolint:gosec // numbers of modules have 16 bits
 		}
 		for _, t := range x.lines {
-			c.sorted = append(c.sorted, contribution{t.section, uint16(i)}) //nolint:gosec // likewise
+			c.list = append(c.list, contribution{t.section, uint16(i)}) //nolint:gosec // likewise
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (f *File) readFrameTables() *frameTables {
 	return t
 }
 
-// maxNested bounds the records before an address that are looked at: those of a function end
+// maxNested bounds the records before an address that are looked at: records of a function end
 // where it ends, and there is one for each of its first instructions.
 const maxNested = 256
 

@@ -7,7 +7,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
-// EachFrameData calls yield with all records of frame data of 32-bit x86, then with those of FPO,
+// EachFrameData calls yield with all records of frame data of 32-bit x86, then with the older FPO's,
 // each list by address, until it returns false.
 func (f *File) EachFrameData(yield func(*symbol.FrameData) bool) {
 	f.guard(func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// found is what the file has for an address.
+// found has the parts of the file for an address.
 type found struct {
 	rva       uint32 // in the space of symbols
 	module    *module
@@ -55,7 +55,7 @@ func (f *File) at(rva uint32) (x found, ok bool) {
 		x.choose(f, list[first:first+n])
 	} else if x.index.lineTable(x.rva, 0) != nil {
 		x.part, x.isNamed = findSeparated(x.module.separatedCode().byAddress, x.rva)
-		x.procedure = x.part.of
+		x.procedure = x.part.function
 	}
 	return x, true
 }
@@ -74,7 +74,7 @@ func (x *found) choose(f *File, list []procedure) {
 		return
 	}
 	for i, p := range list {
-		r, ok := recordAt(x.index.stream, p.at, x.index.end)
+		r, ok := recordAt(x.index.stream, p.record, x.index.end)
 		if ok && isNameOf(r.name(), public.name) {
 			x.procedure, x.number = p, i
 			return
@@ -88,12 +88,16 @@ func (x *found) position(f *File) (p position, ok bool) {
 	if t == nil {
 		return p, false
 	}
-	rows := x.index.rows(f, nil, t)
+	rows := x.index.rows(f, t)
 	if len(rows) == 0 {
 		return p, false
 	}
 	return rowAt(rows, x.rva-t.start).position, true
 }
+
+// queryBytes is about how much of the file is mapped for an address or a function: kernels map what
+// is around a page, too.
+const queryBytes = 128 << 10
 
 // Frames implements symbol.Source.
 func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
@@ -102,6 +106,7 @@ func (f *File) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error
 		if !ok {
 			return
 		}
+		f.passed(queryBytes)
 		last, isNamed := f.function(&x)
 		p, hasLine := x.position(f)
 		if !isNamed && !hasLine {
@@ -159,7 +164,7 @@ func (f *File) procedureName(x *moduleIndex, p procedure) (name, own string) {
 
 // recordName is the name of the record of a procedure.
 func (f *File) recordName(x *moduleIndex, p procedure) string {
-	r, ok := recordAt(x.stream, p.at, x.end)
+	r, ok := recordAt(x.stream, p.record, x.end)
 	if !ok {
 		return ""
 	}
@@ -177,7 +182,7 @@ func (f *File) readable(name, own string) (function, linkage string) {
 	if name != own && f.identity.Machine == pe.MachineX86 {
 		function = pe.WithoutConvention(name)
 	}
-	if function = symbol.Demangle(function); function == name {
+	if function = withAnonymous(symbol.Demangle(function)); function == name {
 		return function, ""
 	}
 	return function, name
@@ -212,8 +217,9 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 			continue
 		}
 		row := &sites.rows[i]
-		name := f.inlineeName(x.index, sites.id)
-		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.index.file(f, row.file), Line: row.line, Column: row.column})
+		s := f.inlineeSymbol(x.index, sites.id)
+		s.File, s.Line, s.Column = x.index.file(f, row.file), row.line, row.column
+		dst = append(dst, s)
 	}
 	slices.Reverse(dst[first:])
 	return dst
@@ -221,19 +227,19 @@ func (f *File) inlined(dst []trace.Symbol, x *found) []trace.Symbol {
 
 // sites reads the inlined calls of a procedure.
 func (f *File) sites(x *moduleIndex, p procedure) (s siteReader, ok bool) {
-	r, ok := recordAt(x.stream, p.at, x.end)
+	r, ok := recordAt(x.stream, p.record, x.end)
 	if !ok || !isProcedure[r.kind] {
 		return s, false
 	}
 	r.u32() // parent
-	return siteReader{f: f, x: x, at: r.next, end: min(r.u32(), x.end)}, true
+	return siteReader{f: f, x: x, pos: r.next, end: min(r.u32(), x.end)}, true
 }
 
 // siteReader reads the inlined calls among the records of a function.
 type siteReader struct {
-	f       *File
-	x       *moduleIndex
-	at, end uint32
+	f        *File
+	x        *moduleIndex
+	pos, end uint32
 
 	// Of the call that next found: its record and where those in it end, the function, and the
 	// code.
@@ -248,16 +254,16 @@ type siteReader struct {
 // next finds the next call.
 func (s *siteReader) next() bool {
 	for {
-		r, ok := recordAt(s.x.stream, s.at, s.end)
+		r, ok := recordAt(s.x.stream, s.pos, s.end)
 		if !ok {
 			return false
 		}
-		s.at = r.next
+		s.pos = r.next
 		if r.kind != kindInlineSite && r.kind != kindInlineSite2 {
 			continue
 		}
 		r.u32() // parent
-		s.start, s.innerEnd, s.id = r.at, r.u32(), r.u32()
+		s.start, s.innerEnd, s.id = r.start, r.u32(), r.u32()
 		if r.kind == kindInlineSite2 {
 			r.u32() // how often it is called
 		}
@@ -270,14 +276,14 @@ func (s *siteReader) next() bool {
 
 // leave goes on behind the call and the calls in it.
 func (s *siteReader) leave() {
-	if s.innerEnd > s.at {
-		s.at = s.innerEnd
+	if s.innerEnd > s.pos {
+		s.pos = s.innerEnd
 	}
 }
 
 // enter goes on with the calls in the call, and ends with them.
 func (s *siteReader) enter() {
-	if s.innerEnd > s.at && s.innerEnd < s.end {
+	if s.innerEnd > s.pos && s.innerEnd < s.end {
 		s.end = s.innerEnd
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (f *File) EachFunction(yield func(*symbol.FunctionCode) bool) error {
 	f.guard(func() {
 		m := f.codeMap()
-		c := coder{f: f, m: m, files: map[fileKey]string{}}
+		c := coder{f: f, m: m, effort: f.newEffort(), files: map[fileKey]string{}}
 		for first := 0; first < len(m.pieces); {
 			next := first + 1
 			for next < len(m.pieces) && m.pieces[next].function == m.pieces[first].function {
@@ -36,6 +36,7 @@ type coder struct {
 	f      *File
 	m      *codeMap
 	out    symbol.FunctionCode
+	effort *effort
 	files  map[fileKey]string
 	tree   *tree
 	module *module
@@ -80,7 +81,8 @@ func (c *coder) read(code []codePiece) bool {
 	for _, piece := range code {
 		c.out.Ranges = append(c.out.Ranges, c.codeRange(piece.section))
 	}
-	c.tree = c.f.tree(c.index, p.procedure, c.module.separatedCode().of[p.at])
+	c.f.passed(queryBytes)
+	c.tree = c.f.tree(c.effort, c.index, p.procedure, c.module.separatedCode().parts[p.record])
 	c.addLines()
 	c.addCalls()
 	return true
@@ -109,12 +111,13 @@ func (c *coder) addLines() {
 
 // inImage calls yield with the parts of some code that are the function's in the image.
 func (c *coder) inImage(code section, yield func(symbol.CodeRange)) {
-	c.f.dbi.omap.each(code, func(image section, _ uint32) {
+	c.f.dbi.omap.each(code, func(image section, _ uint32) bool {
 		r := c.codeRange(image)
 		i := sort.Search(len(c.out.Ranges), func(i int) bool { return c.out.Ranges[i].End > r.Start })
 		for ; i < len(c.out.Ranges) && c.out.Ranges[i].Start < r.End; i++ {
 			yield(symbol.CodeRange{Start: max(r.Start, c.out.Ranges[i].Start), End: min(r.End, c.out.Ranges[i].End)})
 		}
+		return c.effort.take(0)
 	})
 }
 
@@ -135,7 +138,7 @@ func (c *coder) addCalls() {
 		}
 		first := len(c.out.Calls)
 		eachPlace(s.rows, around, func(code section, place callPlace) {
-			call := symbol.InlinedCall{Function: c.f.inlineeName(c.index, s.id), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
+			call := symbol.InlinedCall{Function: withAnonymous(c.f.inlineeName(c.index, s.id)), Depth: s.depth, CallFile: c.file(place.file), CallLine: place.line}
 			n := slices.IndexFunc(c.out.Calls[first:], func(o symbol.InlinedCall) bool {
 				return o.CallFile == call.CallFile && o.CallLine == call.CallLine
 			})
@@ -218,8 +221,7 @@ type tableNumber struct {
 }
 
 // EachLine calls yield with the rows of all line tables, by address, until it returns false. The
-// row is reused. A row ends where an inlined call begins or ends; its innermost position is that of
-// the call.
+// row is reused. A row ends where the position of a call around it changes, too.
 func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 	f.guard(func() {
 		var tables []tableNumber
@@ -227,17 +229,17 @@ func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 		for i := range modules {
 			lines := modules[i].index().lines
 			for j := range lines {
-				f.dbi.omap.each(lines[j].section, func(image section, _ uint32) {
-					if n := len(tables); n == 0 || tables[n-1].module != int32(i) || tables[n-1].table != int32(j) { //nolint:gosec // at most as many as bytes of a stream
-						tables = append(tables, tableNumber{image.start, int32(i), int32(j)}) //nolint:gosec // likewise
-					}
+				f.dbi.omap.each(lines[j].section, func(image section, _ uint32) bool {
+					tables = append(tables, tableNumber{image.start, int32(i), int32(j)}) //nolint:gosec // at most as many as bytes of a stream
+					return false
 				})
 			}
 		}
 		slices.SortStableFunc(tables, func(a, b tableNumber) int { return cmp.Compare(a.start, b.start) })
+		rows := rowReader{f: f, effort: f.newEffort(), yield: yield}
 		for _, n := range tables {
 			m := &modules[n.module]
-			if !f.eachRow(m, &m.index().lines[n.table], yield) {
+			if !rows.table(m, &m.index().lines[n.table]) {
 				return
 			}
 		}
@@ -245,34 +247,58 @@ func (f *File) EachLine(yield func(*symbol.LineRow) bool) error {
 	return nil
 }
 
-// eachRow calls yield with the rows of a line table.
-func (f *File) eachRow(m *module, t *lineTable, yield func(*symbol.LineRow) bool) (isMore bool) {
-	x := m.index()
-	isMore = true
-	var out symbol.LineRow
-	rows := func(t *tree) {
-		for i := range t.flat {
-			p := &t.flat[i]
-			out.Frames = f.chain(out.Frames[:0], x, t, p)
-			f.dbi.omap.each(p.section, func(image section, _ uint32) {
-				out.Start, out.End = f.base+uint64(image.start), f.base+uint64(image.end)
-				isMore = isMore && yield(&out)
+// rowReader calls yield with the rows of line tables.
+type rowReader struct {
+	f      *File
+	effort *effort
+	yield  func(*symbol.LineRow) bool
+	out    symbol.LineRow
+	isOver bool // yield returned false
+
+	// The last procedure that was read, by its module and its record.
+	module *module
+	record uint32
+	tree   *tree
+}
+
+// table calls yield with the rows of a line table, until it returns false.
+func (r *rowReader) table(m *module, t *lineTable) (isMore bool) {
+	r.f.passed(queryBytes)
+	for start := t.start; start < t.end && !r.isOver; {
+		p, code, ok := m.codeAt(start)
+		part := section{start, min(t.end, code.end)}
+		switch {
+		case !ok && r.effort.take(t.size):
+			r.rows(m.index(), &tree{flat: m.index().tablePieces(r.f, nil, t, part)}, part)
+		case ok && r.tree != nil && r.module == m && r.record == p.record:
+			r.rows(m.index(), r.tree, part)
+		case ok:
+			r.module, r.record = m, p.record
+			r.tree = r.f.tree(r.effort, m.index(), p, m.separatedCode().parts[p.record])
+			r.rows(m.index(), r.tree, part)
+		}
+		start = part.end
+	}
+	return !r.isOver
+}
+
+// rows calls yield with the rows of a tree for some code.
+func (r *rowReader) rows(x *moduleIndex, t *tree, code section) {
+	i := sort.Search(len(t.flat), func(i int) bool { return t.flat[i].end > code.start })
+	for ; i < len(t.flat) && t.flat[i].start < code.end; i++ {
+		p := t.flat[i]
+		p.start, p.end = max(p.start, code.start), min(p.end, code.end)
+		for p.start < p.end && !r.isOver {
+			row := section{start: p.start}
+			r.out.Frames, row.end = r.f.chain(r.out.Frames[:0], x, t, &p)
+			r.f.dbi.omap.each(row, func(image section, _ uint32) bool {
+				r.out.Start, r.out.End = r.f.base+uint64(image.start), r.f.base+uint64(image.end)
+				r.isOver = !r.yield(&r.out)
+				return !r.isOver && r.effort.take(0)
 			})
+			p.start = row.end
 		}
 	}
-	for at := t.start; at < t.end && isMore; {
-		p, code, ok := m.codeAt(at)
-		end := min(t.end, code.end)
-		if ok {
-			whole := f.tree(x, p, m.separatedCode().of[p.at])
-			whole.flat = clip(whole.flat, []piece{{section{at, end}, -1, position{}}})
-			rows(whole)
-		} else {
-			rows(&tree{flat: x.tablePieces(f, nil, t, section{at, end})})
-		}
-		at = end
-	}
-	return isMore
 }
 
 // codeAt returns the procedure that has the code at an RVA, and that part of its code. Where none
@@ -284,7 +310,7 @@ func (m *module) codeAt(rva uint32) (p procedure, code section, ok bool) {
 	}
 	parts := m.separatedCode().byAddress
 	if s, ok := findSeparated(parts, rva); ok {
-		return s.of, s.section, true
+		return s.function, s.section, true
 	}
 	code = section{rva, ^uint32(0)}
 	if i := sort.Search(len(list), func(i int) bool { return list[i].start > rva }); i < len(list) {
@@ -296,27 +322,35 @@ func (m *module) codeAt(rva uint32) (p procedure, code section, ok bool) {
 	return p, code, false
 }
 
-// chain appends the positions of a piece, innermost first.
-func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) []trace.Symbol {
+// chain appends the positions of the start of a piece, innermost first, and returns where one of
+// them changes.
+func (f *File) chain(dst []trace.Symbol, x *moduleIndex, t *tree, p *piece) (frames []trace.Symbol, end uint32) {
 	position := p.position
+	end = p.end
 	for number := p.site; number >= 0; number = t.sites[number].parent {
 		s := &t.sites[number]
-		name := f.inlineeName(x, s.id)
-		dst = append(dst, trace.Symbol{Function: name, Name: name, Inlined: true, File: x.file(f, position.file), Line: position.line, Column: position.column})
+		frame := f.inlineeSymbol(x, s.id)
+		frame.File, frame.Line, frame.Column = x.file(f, position.file), position.line, position.column
+		dst = append(dst, frame)
 		around := t.rows
 		if s.parent >= 0 {
 			around = t.sites[s.parent].rows
 		}
-		position = positionIn(around, p.start)
+		var next uint32
+		position, next = positionIn(around, p.start)
+		end = min(end, next)
 	}
-	return append(dst, trace.Symbol{File: x.file(f, position.file), Line: position.line, Column: position.column})
+	return append(dst, trace.Symbol{File: x.file(f, position.file), Line: position.line, Column: position.column}), end
 }
 
-// positionIn is the position of an address in rows by address.
-func positionIn(rows []piece, rva uint32) position {
+// positionIn is the position of an address in rows by address, and where it ends.
+func positionIn(rows []piece, rva uint32) (p position, end uint32) {
 	i := sort.Search(len(rows), func(i int) bool { return rows[i].end > rva })
-	if i == len(rows) || rows[i].start > rva {
-		return position{file: noFile}
+	switch {
+	case i == len(rows):
+		return position{file: noFile}, ^uint32(0)
+	case rows[i].start > rva:
+		return position{file: noFile}, rows[i].start
 	}
-	return rows[i].position
+	return rows[i].position, rows[i].end
 }

@@ -77,7 +77,7 @@ func FuzzLines(f *testing.F) {
 	f.Add(bytesOf(0, 1, 24, 4, 5, uint16(1), uint16(2), 8, 0xffffffff, 12), true)
 	f.Fuzz(func(t *testing.T, data []byte, hasColumns bool) {
 		file := &testFile{machine: pe.MachineX86, sections: code, modules: []testModule{{contributions: []contribution{{section{0, 0x100}, 0}},
-			c13: subsection(partLines, 0, uint16(1), uint16(map[bool]uint16{true: 1}[hasColumns]), 0x100, data)}}}
+			c13: subsection(partLines, 0, uint16(1), map[bool]uint16{true: 1}[hasColumns], 0x100, data)}}}
 		opened := file.open(t)
 		last := uint64(0)
 		_ = opened.EachLine(func(r *symbol.LineRow) bool {

@@ -32,29 +32,43 @@ const firstWithGUID = 20000404
 // for each injected source file.
 const maxNamedStreams = 1 << 16
 
-// readInfo reads the PDB stream: the identity, without its age, and the names of streams.
-func readInfo(c *msf.File) (id Identity, named map[string]int, err error) {
+// readInfo reads the PDB stream: the identity, without its age, the names of streams, and the
+// features, numbers of 4 bytes.
+func readInfo(c *msf.File) (id Identity, named map[string]int, features []byte, err error) {
 	s := c.Stream(infoStream)
 	if s == nil || s.Size() < 28 {
-		return id, nil, fmt.Errorf("%s: stream %d, which has the identity, is missing or cut: expected at least 28 bytes", c.Name(), infoStream)
+		return id, nil, nil, fmt.Errorf("%s: stream %d, which has the identity, is missing or cut: expected at least 28 bytes", c.Name(), infoStream)
 	}
 	r, err := readAt(s, 0, s.Size())
 	if err != nil {
-		return id, nil, err
+		return id, nil, nil, err
 	}
 	version := r.u32()
 	r.u32() // a time
 	r.u32() // the age of the file, which is not the image's
 	if version < firstWithGUID {
-		return id, nil, s.Errorf(0, "version %d, expected at least %d, from which on files have a GUID", version, firstWithGUID)
+		return id, nil, nil, s.Errorf(0, "version %d, expected at least %d, from which on files have a GUID", version, firstWithGUID)
 	}
 	copy(id.GUID[:], r.take(16))
-	return id, namedStreams(&r), nil
+	named = namedStreams(&r)
+	return id, named, r.b, nil
+}
+
+// isMinimal is the feature of files that the linker's /DEBUG:FASTLINK makes.
+const isMinimal = 0x494e494d
+
+// readFeatures notes a file that leaves functions and lines in the object files.
+func (f *File) readFeatures(b []byte) {
+	for r := (fields{b: b}); len(r.b) >= 4; {
+		if r.u32() == isMinimal {
+			f.note(fmt.Errorf("%s: made by the linker's /DEBUG:FASTLINK: functions and lines are in the object files of the build, and not in this file; link with /DEBUG:FULL, or make a whole PDB of it by mspdbcmf.exe", f.Name()))
+		}
+	}
 }
 
 // namedStreams reads the hash table of names: the texts, its size and capacity, a bit for each
 // entry that is there, a bit for each that was deleted, and the entries. Files without names
-// can be read, too: what is cut is left out.
+// can be read, too: names that are cut are left out.
 func namedStreams(r *fields) map[string]int {
 	named := map[string]int{}
 	texts := r.take(int(min(r.u32(), uint32(len(r.b)))))

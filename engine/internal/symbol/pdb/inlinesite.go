@@ -125,14 +125,21 @@ func (a *annotations) begin() {
 		a.end(a.offset)
 	}
 	line := max(int32(a.from.line)+a.line, 0) //nolint:gosec // lines of 24 bits; before the first there is none
+	if a.from.line == noLine {
+		line = 0
+	}
 	a.dst = append(a.dst, siteRow{start: a.offset, part: a.part, position: position{file: a.file, line: int(line), column: int(a.column)}})
 	a.isOpen = true
 }
 
-// length ends the row by its length.
+// length ends the row by its length. Where none was begun, it is of the code from the offset on:
+// older compilers by LLVM did not begin a row at the start of a function.
 func (a *annotations) length(n uint32) {
-	if !a.isOpen || a.cut {
+	if a.cut {
 		return
+	}
+	if !a.isOpen {
+		a.begin()
 	}
 	a.offset = a.dst[len(a.dst)-1].start + n
 	a.end(a.offset)

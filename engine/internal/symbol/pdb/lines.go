@@ -23,12 +23,12 @@ const (
 	neverStepInto  = 0xf00f00
 )
 
-// rows appends the rows of a line table, of all files.
-func (x *moduleIndex) rows(f *File, dst []lineRow, t *lineTable) []lineRow {
+// rows returns the rows of a line table, of all files.
+func (x *moduleIndex) rows(f *File, t *lineTable) (list []lineRow) {
 	r, err := readAt(x.stream, t.offset, t.size)
 	if err != nil {
 		f.note(err)
-		return dst
+		return nil
 	}
 	const blockHeader = 12
 	for len(r.b) >= blockHeader {
@@ -50,10 +50,10 @@ func (x *moduleIndex) rows(f *File, dst []lineRow, t *lineTable) []lineRow {
 			if row.line == alwaysStepInto || row.line == neverStepInto {
 				row.line, row.column = 0, 0
 			}
-			dst = append(dst, row)
+			list = append(list, row)
 		}
 	}
-	return dst
+	return list
 }
 
 // lineTable returns the line table for an RVA: of those that begin at the same address, the one

@@ -89,8 +89,8 @@ func asLLVM(frames []trace.Symbol) []llvmFrame {
 	return out
 }
 
-// open opens the PDB beside an image, whose addresses are those that the image has.
-func open(t *testing.T, image string, base uint64) *File {
+// openBeside opens the PDB beside an image, whose addresses are those that the image has.
+func openBeside(t *testing.T, image string, base uint64) *File {
 	t.Helper()
 	f, err := Open(strings.TrimSuffix(image, ".exe")+".pdb", base)
 	if err != nil {
@@ -138,7 +138,7 @@ func hasSeveralFiles(f *File, address uint64) bool {
 	if !ok || x.index.lineTable(x.rva, 0) == nil {
 		return false
 	}
-	rows := x.index.rows(f, nil, x.index.lineTable(x.rva, 0))
+	rows := x.index.rows(f, x.index.lineTable(x.rva, 0))
 	return slices.ContainsFunc(rows, func(r lineRow) bool { return r.file != rows[0].file })
 }
 
@@ -155,7 +155,7 @@ func TestEveryAddressHasTheFramesOfLLVM(t *testing.T) {
 				oracle.Tools(t, "llvm-symbolizer-22")
 				image := v.build(t)
 				base, addresses := codeAddresses(t, image)
-				f := open(t, image, base)
+				f := openBeside(t, image, base)
 				differ := 0
 				for i, want := range llvmFrames(t, image, addresses) {
 					frames, err := f.Frames(nil, addresses[i])

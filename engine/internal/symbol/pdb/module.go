@@ -16,7 +16,7 @@ type moduleIndex struct {
 	stream *msf.Stream // nil: the module has no symbols
 	end    uint32      // of the symbols
 
-	procedures []procedure // disjoint but for equal starts, of which the first is believed
+	procedures []procedure // disjoint, but several may begin at an address: then the first is believed
 	lines      []lineTable
 	inlinees   []inlinee // by identifier
 	files      part      // of the list of files
@@ -37,6 +37,29 @@ type inlinee struct {
 	id, file, line uint32 // file: offset in the list of files
 }
 
+// noLine is the line of an inlinee of which nothing tells which one it is: linkers merge the
+// identifiers of functions with equal names and types, as older compilers of Rust wrote them.
+const noLine = ^uint32(0)
+
+// merged makes one of the places of each inlinee, of a list by identifier.
+func merged(list []inlinee) []inlinee {
+	out := list[:0]
+	for _, e := range list {
+		n := len(out)
+		if n == 0 || out[n-1].id != e.id {
+			out = append(out, e)
+			continue
+		}
+		if last := &out[n-1]; *last != e {
+			last.line = noLine
+			if last.file != e.file {
+				last.file = noFile
+			}
+		}
+	}
+	return slices.Clip(out)
+}
+
 // Kinds of the parts of C13 (DEBUG_S_SUBSECTION_TYPE of cvinfo.h).
 const (
 	partLines       = 0xf2
@@ -55,7 +78,7 @@ func (f *File) indexModule(m *module) *moduleIndex {
 	}
 	s := f.container.Stream(int(m.stream))
 	if s == nil || uint64(m.symbols)+uint64(m.oldLines)+uint64(m.lines) > uint64(s.Size()) {
-		f.note(f.dbi.stream.Errorf(m.at, "a module of the stream %d with %d, %d and %d bytes of symbols and lines, expected them in its stream", m.stream, m.symbols, m.oldLines, m.lines))
+		f.note(f.dbi.stream.Errorf(m.offset, "a module of the stream %d with %d, %d and %d bytes of symbols and lines, expected them in its stream", m.stream, m.symbols, m.oldLines, m.lines))
 		return x
 	}
 	x.stream, x.end = s, m.symbols
@@ -72,6 +95,7 @@ func (f *File) indexModule(m *module) *moduleIndex {
 	}
 	x.findProcedures(f)
 	x.findLines(f, m.symbols+m.oldLines, m.symbols+m.oldLines+m.lines)
+	f.passed(int64(m.symbols) + int64(m.lines))
 	f.kept.Add(int64(cap(x.procedures))*int64(unsafe.Sizeof(procedure{})) +
 		int64(cap(x.lines))*int64(unsafe.Sizeof(lineTable{})) + int64(cap(x.inlinees))*int64(unsafe.Sizeof(inlinee{})))
 	return x
@@ -80,7 +104,12 @@ func (f *File) indexModule(m *module) *moduleIndex {
 // findProcedures finds the records of code. The records of a function, which lie between it and
 // its end, are skipped.
 func (x *moduleIndex) findProcedures(f *File) {
+	released := uint32(0)
 	for at := uint32(4); ; {
+		if at-released >= restBytes {
+			f.ReleasePages()
+			released = at
+		}
 		r, ok := recordAt(x.stream, at, x.end)
 		if !ok {
 			if at < x.end {
@@ -106,13 +135,13 @@ func byStart(a, b procedure) int { return cmp.Compare(a.start, b.start) }
 // separatedParts are the parts that were separated from a module's functions.
 type separatedParts struct {
 	byAddress []separated
-	of        map[uint32][]separated // by number, by the record of the function
+	parts     map[uint32][]separated // by number, by the record of the function
 }
 
-// separatedCode finds the parts that were separated from functions. Their records may lie among
-// those of the functions, so all are read.
+// separatedCode finds the parts that were separated from functions. Their records may lie among the
+// records of the functions, so all are read.
 func (f *File) separatedCode(m *module) *separatedParts {
-	x, out := m.index(), &separatedParts{of: map[uint32][]separated{}}
+	x, out := m.index(), &separatedParts{parts: map[uint32][]separated{}}
 	for at := uint32(4); x.stream != nil; {
 		r, ok := recordAt(x.stream, at, x.end)
 		if !ok {
@@ -120,11 +149,12 @@ func (f *File) separatedCode(m *module) *separatedParts {
 		}
 		at = r.next
 		if s, ok := f.readSeparated(x, r); ok {
-			s.number = uint32(len(out.of[s.of.at])) + 1 //nolint:gosec // fewer than bytes of a stream
-			out.of[s.of.at] = append(out.of[s.of.at], s)
+			s.number = uint32(len(out.parts[s.function.record])) + 1 //nolint:gosec // fewer than bytes of a stream
+			out.parts[s.function.record] = append(out.parts[s.function.record], s)
 			out.byAddress = append(out.byAddress, s)
 		}
 	}
+	f.passed(int64(x.end))
 	slices.SortStableFunc(out.byAddress, func(a, b separated) int { return cmp.Compare(a.start, b.start) })
 	f.kept.Add(4 * int64(cap(out.byAddress)) * int64(unsafe.Sizeof(separated{})))
 	return out
@@ -150,15 +180,15 @@ func find(list []procedure, rva uint32) (first, n int) {
 }
 
 // search is find for a list of any kind.
-func search(count int, rva uint32, at func(i int) section) (first, n int) {
-	i := sort.Search(count, func(i int) bool { return at(i).start > rva })
+func search(count int, rva uint32, member func(i int) section) (first, n int) {
+	i := sort.Search(count, func(i int) bool { return member(i).start > rva })
 	for steps := 0; i > 0 && steps < maxOverlaps; i, steps = i-1, steps+1 {
-		start := at(i - 1).start
-		if rva >= at(i-1).end {
+		start := member(i - 1).start
+		if rva >= member(i-1).end {
 			continue
 		}
 		last := i
-		for i > 1 && last-i < maxOverlaps && at(i-2).start == start && rva < at(i-2).end {
+		for i > 1 && last-i < maxOverlaps && member(i-2).start == start && rva < member(i-2).end {
 			i--
 		}
 		return i - 1, last - i + 1
@@ -167,9 +197,15 @@ func search(count int, rva uint32, at func(i int) section) (first, n int) {
 }
 
 // findLines finds the parts with lines, inlinees and files.
-func (x *moduleIndex) findLines(f *File, at, end uint32) {
+func (x *moduleIndex) findLines(f *File, start, end uint32) {
+	at := start
 	hasInlinees := []part{}
+	released := start
 	for end-at >= 8 && at < end {
+		if at-released >= restBytes {
+			f.ReleasePages()
+			released = at
+		}
 		r, err := readAt(x.stream, at, 8)
 		f.note(err)
 		kind, p := r.u32(), part{at + 8, r.u32()}
@@ -201,7 +237,7 @@ func (x *moduleIndex) findLines(f *File, at, end uint32) {
 		x.addInlinees(f, p)
 	}
 	slices.SortStableFunc(x.inlinees, func(a, b inlinee) int { return cmp.Compare(a.id, b.id) })
-	x.inlinees = slices.Clip(slices.CompactFunc(x.inlinees, func(a, b inlinee) bool { return a.id == b.id }))
+	x.inlinees = merged(x.inlinees)
 }
 
 const linesHeader = 12

@@ -4,15 +4,39 @@ package pdb
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // isNameOf reports whether a procedure's qualified name may be that of a public symbol.
 func isNameOf(name, public string) bool {
 	last := name[strings.LastIndexByte(name, ':')+1:]
 	return last != "" && strings.Contains(public, last) || name == public
+}
+
+// anonymous is how MSVC writes a namespace without a name in names that are not decorated: with a
+// hash of the file.
+var anonymous = regexp.MustCompile(`\?A0x[0-9a-f]+::`)
+
+// withAnonymous writes namespaces without a name as in undecorated names.
+func withAnonymous(name string) string {
+	if !strings.Contains(name, "?A0x") {
+		return name
+	}
+	return anonymous.ReplaceAllString(name, "`anonymous namespace'::")
+}
+
+// inlineeSymbol is an inlined call without its position.
+func (f *File) inlineeSymbol(x *moduleIndex, id uint32) trace.Symbol {
+	own := f.inlineeName(x, id)
+	s := trace.Symbol{Name: own, Inlined: true}
+	if s.Function = withAnonymous(own); s.Function != own {
+		s.LinkageName = own
+	}
+	return s
 }
 
 // nameKey is an identifier of a module; of none where it is not a reference to another module's.

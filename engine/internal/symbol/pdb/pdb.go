@@ -29,8 +29,8 @@ const maxProblems = 32
 // File is a PDB file. It may be used concurrently.
 type File struct {
 	container *msf.File
-	data      []byte
 	mapping   *object.Mapping // nil: the bytes are the caller's
+	release   func()          // releases the pages that were read
 	base      uint64
 
 	identity Identity
@@ -46,6 +46,7 @@ type File struct {
 	moduleNumbers func() map[string]int
 
 	kept      atomic.Int64 // bytes of memory that the indexes take
+	read      atomic.Int64 // bytes of the file since pages were released
 	openTypes atomic.Pointer[idTypes]
 
 	mu       sync.Mutex
@@ -59,8 +60,8 @@ func Open(path string, base uint64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var f *File
-	if err = object.Guard(func() error { f, err = New(path, m.Data(), base); return err }); err != nil {
+	f, err := open(path, m.Data(), base, func() { m.ReleasePages(0, uint64(len(m.Data()))) })
+	if err != nil {
 		_ = m.Close()
 		return nil, err
 	}
@@ -68,18 +69,42 @@ func Open(path string, base uint64) (*File, error) {
 	return f, nil
 }
 
+// OpenObject is Open for a file that is an object, which must stay open.
+func OpenObject(o *object.Object, base uint64) (*File, error) {
+	data := o.Data()
+	return open(o.Name(), data, base, func() { o.ReleasePages(data) })
+}
+
 // New is Open for bytes that are in memory, and stay as they are. Errors begin with the name.
 func New(name string, data []byte, base uint64) (*File, error) {
-	c, err := msf.New(name, data)
+	return open(name, data, base, func() {})
+}
+
+// open opens a file; release releases the pages that were read.
+func open(name string, data []byte, base uint64, release func()) (f *File, err error) {
+	err = object.Guard(func() error {
+		c, err := msf.New(name, data)
+		if err != nil {
+			return err
+		}
+		f = &File{container: c, base: base, release: release}
+		return f.readHeaders()
+	})
 	if err != nil {
 		return nil, err
 	}
-	f := &File{container: c, data: data, base: base}
-	if f.identity, f.named, err = readInfo(c); err != nil {
-		return nil, err
+	return f, nil
+}
+
+// readHeaders reads what leads to all else.
+func (f *File) readHeaders() (err error) {
+	var features []byte
+	if f.identity, f.named, features, err = readInfo(f.container); err != nil {
+		return err
 	}
+	f.readFeatures(features)
 	if f.dbi, err = f.readDBI(); err != nil {
-		return nil, err
+		return err
 	}
 	f.identity.Age, f.identity.Machine = f.dbi.age, f.dbi.machine
 	f.names = sync.OnceValue(f.readNames)
@@ -88,7 +113,7 @@ func New(name string, data []byte, base uint64) (*File, error) {
 	f.types = sync.OnceValue(f.readTypes)
 	f.moduleNumbers = sync.OnceValue(f.readModuleNumbers)
 	f.codeMap = sync.OnceValue(f.readCodeMap)
-	return f, nil
+	return nil
 }
 
 // Identify reads the identity of the file at a path, and nothing else.
@@ -149,14 +174,22 @@ func (f *File) MemorySize() uint64 {
 }
 
 // ReleasePages releases the pages of the file that were read so far.
-func (f *File) ReleasePages() { f.mapping.ReleasePages(0, uint64(len(f.data))) }
+func (f *File) ReleasePages() { f.release() }
+
+// restBytes is how much is read before the pages are released.
+const restBytes = 16 << 20
+
+// passed counts bytes of the file that were read, and releases their pages from time to time: they
+// would count as memory of the process.
+func (f *File) passed(n int64) {
+	if f.read.Add(n) >= restBytes {
+		f.read.Store(0)
+		f.ReleasePages()
+	}
+}
 
 // guard runs read, which reads bytes of the file. What the file lacks is noted.
 func (f *File) guard(read func()) {
-	if f.mapping == nil {
-		read()
-		return
-	}
 	f.note(object.Guard(func() error { read(); return nil }))
 }
 

@@ -3,6 +3,7 @@
 package pdb
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/pe"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf/msftest"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -34,7 +36,15 @@ func odd() *testFile {
 	s.end(s.add(symbolRecord(kindSeparated, 0, 0, 0x10, 0, 0x800, 0x200, uint16(1), uint16(1))), kindEnd)
 	thunk := s.add(symbolRecord(kindThunk, 0, 0, 0, 0x300, uint16(1), uint16(6), uint8(0), "[thunk]: ns::g`adjustor{8}'"))
 	s.end(thunk, kindEnd)
-	s.procedure(kindLocalProcDPC, 0x310, 0x10, "parallel")
+	s.procedure(kindLocalProcDPC, 0x310, 8, "parallel")
+	s.procedure(kindLocalProc, 0x318, 8, "?A0xe19704fc::hidden")
+
+	// A length without an offset before it, of code at the start; two places of one identifier.
+	plain := s.beginProcedure(kindGlobalProc, 0x400, 0x20, "plain")
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1003, []byte{opLine, 2, opCodeLength, 8, opOffsetAndLine, 0x24, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1004, []byte{opOffsetAndLine, 0x10, 0x10, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(s.add(symbolRecord(kindInlineSite, 0, 0, 0x1004, []byte{opChangeOffset, 0x10, opCodeLength, 4, 0})), kindInlineSiteEnd)
+	s.end(plain, kindEnd)
 
 	var linker symbolList
 	linker.add(symbolRecord(kindTrampoline, uint16(0), uint16(5), 0x10f, 0x200, uint16(1), uint16(1)))
@@ -43,10 +53,11 @@ func odd() *testFile {
 	return &testFile{
 		machine: 0x8664, sections: code, names: []string{"a.cpp", "b.h"},
 		modules: []testModule{
-			{symbols: s.b, contributions: []contribution{{section{0x100, 0x120}, 0}, {section{0x200, 0x320}, 0}, {section{0x800, 0x810}, 0}},
+			{symbols: s.b, contributions: []contribution{{section{0x100, 0x120}, 0}, {section{0x200, 0x320}, 0}, {section{0x400, 0x420}, 0}, {section{0x800, 0x810}, 0}},
 				c13: slices.Concat(subsection(partFiles, 1, 0, 7, 0), lineRows(0x100, 0x20, 0, 0, 10, 8, 0x80000000|12, 16, alwaysStepInto),
 					lineRows(0x200, 0x40, 0, 0, 20, 4, 21), lineRows(0x800, 0x10, 0, 0, 28),
-					subsection(partInlinees, 1, 0x1001, 8, 100, 1, 0, 0x1002, 0, 200, 0))},
+					subsection(partInlinees, 1, 0x1001, 8, 100, 1, 0, 0x1002, 0, 200, 0, 0x1003, 8, 300, 0, 0x1004, 8, 400, 0, 0x1004, 8, 500, 0),
+					lineRows(0x400, 0x20, 0, 0, 40, 0, 41, 0x14, 42))},
 			{symbols: linker.b, contributions: []contribution{{section{0x1100, 0x1200}, 0}}},
 		},
 		publics: []testPublic{
@@ -93,8 +104,10 @@ func TestRecordsOfMicrosoftsToolsAreRead(t *testing.T) {
 		0x1207: "[identifier 0x1001] b.h:101 < outer a.cpp:21",
 		0x120c: "[identifier 0x1002] b.h:202 < [identifier 0x1001] b.h:102 < outer a.cpp:21",
 		0x1210: "outer a.cpp:21",
+		0x1400: "[identifier 0x1003] b.h:301 < plain a.cpp:40", 0x1401: "[identifier 0x1003] b.h:301 < plain a.cpp:41", 0x1407: "[identifier 0x1003] b.h:301 < plain a.cpp:41",
+		0x1408: "plain a.cpp:41", 0x140c: "[identifier 0x1003] b.h:302 < plain a.cpp:41", 0x1410: "[identifier 0x1004] b.h:0 < plain a.cpp:41", 0x1414: "plain a.cpp:42",
 		0x1300: "[thunk]: ns::g`adjustor{8}'", 0x1310: "parallel", 0x1320: "",
-		0x1800: "outer a.cpp:28", 0x1802: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1808: "outer a.cpp:28",
+		0x1318: "?A0xe19704fc::hidden", 0x1800: "outer a.cpp:28", 0x1802: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1808: "outer a.cpp:28",
 		0x1900: "", 0x0: "", 0x3000: "",
 		0x210f: "@ILT+5(outer)", 0x2114: "@island([thunk]: ns::g`adjustor{8}')",
 	} {
@@ -102,6 +115,9 @@ func TestRecordsOfMicrosoftsToolsAreRead(t *testing.T) {
 		if got := show(frames); got != want || err != nil {
 			t.Errorf("%#x: %s, %v, expected %s", rva, got, err, want)
 		}
+	}
+	if frames, _ := f.Frames(nil, testBase+0x1318); len(frames) != 1 || frames[0].Function != "`anonymous namespace'::hidden" {
+		t.Errorf("a function of a namespace without a name is %+v", frames)
 	}
 	if s, ok := f.Function(testBase + 0x1804); !ok || s.Name != "outer" || s.Start != testBase+0x1800 || s.End != testBase+0x1810 {
 		t.Errorf("the function of separated code is %+v, %v", s, ok)
@@ -134,7 +150,7 @@ func TestFunctionsHaveTheFramesOfTheirAddresses(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %x-%x", s.Name, s.Start, s.End))
 	}
 	want := []string{
-		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11320", "inside 11808-11808", "bare 11900-11900",
+		"?f@ns@@YAXXZ 11100-11120", "outer 11200-11240", "[thunk]: ns::g`adjustor{8}' 11300-11306", "parallel 11310-11318", "?A0xe19704fc::hidden 11318-11320", "plain 11400-11420", "inside 11808-11808", "bare 11900-11900",
 		"@ILT+5(outer) 1210f-12114", "@island([thunk]: ns::g`adjustor{8}') 12114-12119",
 	}
 	if !slices.Equal(names, want) {
@@ -154,7 +170,7 @@ func TestContributionsMayBeOutOfOrderOrMissing(t *testing.T) {
 			from := odd()
 			change(from)
 			f := from.open(t)
-			for rva, want := range map[uint64]string{0x1108: "?f@ns@@YAXXZ a.cpp:12", 0x1804: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1318: "parallel"} {
+			for rva, want := range map[uint64]string{0x1108: "?f@ns@@YAXXZ a.cpp:12", 0x1804: "[identifier 0x1001] b.h:102 < outer a.cpp:28", 0x1312: "parallel"} {
 				frames, _ := f.Frames(nil, testBase+rva)
 				if got := show(frames); got != want {
 					t.Errorf("%#x: %s, expected %s", rva, got, want)
@@ -233,5 +249,95 @@ func TestFrameDataAndFPOAreRead(t *testing.T) {
 		if got, ok := f.FrameData(testBase + rva); got != want || ok != (want.End != 0) {
 			t.Errorf("%#x: %+v, %v, expected %+v", rva, got, ok, want)
 		}
+	}
+}
+
+func TestFilesThatCannotNameCodeSayWhy(t *testing.T) {
+	var old symbolList
+	old.procedure(kindGlobalProc, 0, 0x40, "f")
+	oldModule := &testFile{sections: code, modules: []testModule{{symbols: old.b, contributions: []contribution{{section{0, 0x40}, 0}}}}}
+	for name, c := range map[string]struct {
+		file *testFile
+		want string
+	}{
+		"fastlink": {&testFile{sections: code, features: []uint32{20140508, isMinimal}}, "/DEBUG:FASTLINK"},
+		"sections": {&testFile{}, "no stream with the headers of sections"},
+	} {
+		f := c.file.open(t)
+		_, _ = f.Frames(nil, testBase+0x1000)
+		if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, c.want) || !strings.HasPrefix(p, "a.pdb: ") {
+			t.Errorf("%s: problems %q, expected %q", name, p, c.want)
+		}
+	}
+	// A module of an older version of symbols.
+	data := oldModule.bytes()
+	at := bytes.Index(data, append(bytesOf(4), old.b[:8]...))
+	copy(data[at:], bytesOf(2))
+	f, err := New("a.pdb", data, testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.Frames(nil, testBase+0x1000)
+	if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, "symbols of the version 2") {
+		t.Errorf("problems %q, expected the version", p)
+	}
+}
+
+func TestBadFilesAreErrors(t *testing.T) {
+	info, dbi := bytesOf(20000404, 0, 7, []byte("0123456789abcdef"), 0, 0, 0, 0, 0), bytesOf(uint32(dbiSignature), 19990903, make([]byte, dbiHeader-8))
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"another file": {[]byte("MZ"), "not a PDB file"},
+		"no streams":   {msftest.Container(nil), "stream 1, which has the identity, is missing"},
+		"old":          {msftest.Container(nil, bytesOf(19970604, make([]byte, 24)), nil, dbi), "version 19970604"},
+		"types alone":  {msftest.Container(nil, info, nil), "stream 3, which lists the modules, is missing"},
+		"signature":    {msftest.Container(nil, info, nil, make([]byte, dbiHeader)), "expected 0xffffffff"},
+	} {
+		if _, err := New("a.pdb", c.data, 0); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "a.pdb: ") {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+	// A part of DBI of 4 GiB, and what is before it.
+	whole := odd().bytes()
+	at := bytes.Index(whole, bytesOf(uint32(dbiSignature), 19990903))
+	copy(whole[at+28:], bytesOf(0xfffffff0))
+	f, err := New("a.pdb", whole, testBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := strings.Join(f.Problems(), "\n"); !strings.Contains(p, "part 1 of 4294967280 bytes") {
+		t.Errorf("problems %q", p)
+	}
+}
+
+// Each of many functions has the code of all others: the lists of them end in time.
+func TestFunctionsThatOverlapAreListedWithinBounds(t *testing.T) {
+	const count = 1500
+	var s symbolList
+	var lines []byte
+	for i := range uint32(count) {
+		s.procedure(kindGlobalProc, i, 0x2000-i, "f")
+		lines = append(lines, lineRows(i, 1, 0, 0, i+1)...)
+	}
+	f := (&testFile{sections: code, modules: []testModule{{symbols: s.b, c13: lines, contributions: []contribution{{section{0, 0x2000}, 0}}}}}).open(t)
+	functions := 0
+	_ = f.EachFunction(func(*symbol.FunctionCode) bool { functions++; return true })
+	_ = f.EachLine(func(*symbol.LineRow) bool { return true })
+	if p := strings.Join(f.Problems(), "\n"); functions != count || !strings.Contains(p, "overlap so often") {
+		t.Errorf("%d functions of %d, problems %q", functions, count, p)
+	}
+}
+
+// Object files without code have contributions without bytes, often many at one place.
+func TestContributionsWithoutCodeHideNone(t *testing.T) {
+	file := odd()
+	list := &file.modules[0].contributions
+	for range 1000 {
+		*list = slices.Insert(*list, 1, contribution{section{0x110, 0x110}, 0})
+	}
+	if frames, _ := file.open(t).Frames(nil, testBase+0x1118); show(frames) != "?f@ns@@YAXXZ a.cpp:0" {
+		t.Errorf("%s, expected ?f@ns@@YAXXZ", show(frames))
 	}
 }

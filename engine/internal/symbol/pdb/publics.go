@@ -18,7 +18,7 @@ type publics struct {
 	f       *File
 	records *msf.Stream
 	stream  *msf.Stream // of the array
-	at      uint32
+	first   uint32      // its offset
 	count   uint32
 	table   uint32 // offset of the table of thunks of incremental linking, in its section
 }
@@ -49,13 +49,13 @@ func (f *File) readPublics() *publics {
 		f.note(err)
 		return p
 	}
-	p.stream, p.records, p.at, p.count = s, records, publicsHeader+hash, size/4
+	p.stream, p.records, p.first, p.count = s, records, publicsHeader+hash, size/4
 	return p
 }
 
 // place returns the place of a symbol, by its number by address, and its record.
 func (p *publics) place(i uint32) (where place, r record, ok bool) {
-	a, err := readAt(p.stream, p.at+4*i, 4)
+	a, err := readAt(p.stream, p.first+4*i, 4)
 	if err != nil {
 		return where, r, false
 	}
@@ -155,7 +155,7 @@ func (f *File) trampolineName(r record) string {
 	}
 	name := ""
 	if to, ok := f.at(rva); ok && to.isNamed {
-		if r, ok := recordAt(to.index.stream, to.procedure.at, to.index.end); ok {
+		if r, ok := recordAt(to.index.stream, to.procedure.record, to.index.end); ok {
 			name = r.name() // none of another jump, which might lead back here
 		}
 	} else if p, ok := f.publics().before(rva); ok && p.rva == rva {
@@ -167,12 +167,12 @@ func (f *File) trampolineName(r record) string {
 	return fmt.Sprintf("@ILT+%d(%s)", offset-min(offset, f.publics().table), name)
 }
 
-// omap translates between the addresses of symbols and those of an image whose parts were
+// omap translates between the addresses of symbols and the addresses in an image whose parts were
 // moved after it was linked. nil: they are the same.
-type omap struct{ from, to []omapEntry } // to symbols: by addresses of the image; from: by those of symbols
+type omap struct{ from, to []omapEntry } // by addresses in the image; by addresses of symbols
 
 // omapEntry is where the addresses from one on, up to the next entry's, lie; 0: nowhere.
-type omapEntry struct{ at, to uint32 }
+type omapEntry struct{ start, to uint32 }
 
 // readOmap reads both tables; nil where they cannot be read.
 func (f *File) readOmap(to, from uint16) *omap {
@@ -192,7 +192,7 @@ func (f *File) readOmap(to, from uint16) *omap {
 		for len(r.b) >= 8 {
 			*t.list = append(*t.list, omapEntry{r.u32(), r.u32()})
 		}
-		slices.SortStableFunc(*t.list, func(a, b omapEntry) int { return cmp.Compare(a.at, b.at) })
+		slices.SortStableFunc(*t.list, func(a, b omapEntry) int { return cmp.Compare(a.start, b.start) })
 		f.kept.Add(int64(cap(*t.list)) * int64(unsafe.Sizeof(omapEntry{})))
 	}
 	return m
@@ -213,9 +213,9 @@ func (m *omap) toImage(rva uint32) (uint32, bool) {
 }
 
 func translate(list []omapEntry, rva uint32) (uint32, bool) {
-	i := sort.Search(len(list), func(i int) bool { return list[i].at > rva })
+	i := sort.Search(len(list), func(i int) bool { return list[i].start > rva })
 	if i == 0 || list[i-1].to == 0 {
 		return 0, false
 	}
-	return list[i-1].to + (rva - list[i-1].at), true
+	return list[i-1].to + (rva - list[i-1].start), true
 }

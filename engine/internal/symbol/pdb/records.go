@@ -36,38 +36,38 @@ var isProcedure = map[uint16]bool{
 type record struct {
 	kind uint16
 	fields
-	at, next uint32 // offsets of the record, and of the next one
+	start, next uint32 // offsets of the record, and of the next one
 }
 
 const recordHeader = 4 // length and kind
 
 // recordAt reads a symbol record before the end of a stream's symbols.
-func recordAt(s *msf.Stream, at, end uint32) (x record, ok bool) {
-	if at > end || end-at < recordHeader {
+func recordAt(s *msf.Stream, start, end uint32) (x record, ok bool) {
+	if start > end || end-start < recordHeader {
 		return x, false
 	}
-	r, err := readAt(s, at, recordHeader)
+	r, err := readAt(s, start, recordHeader)
 	if err != nil {
 		return x, false
 	}
 	length := uint32(r.u16())
-	x = record{kind: r.u16(), at: at, next: at + 2 + length}
-	if length < 2 || x.next > end || x.next < at { // a stream may have 4 GiB
+	x = record{kind: r.u16(), start: start, next: start + 2 + length}
+	if length < 2 || x.next > end || x.next < start { // a stream may have 4 GiB
 		return x, false
 	}
-	x.fields, err = readAt(s, at+recordHeader, length-2)
+	x.fields, err = readAt(s, start+recordHeader, length-2)
 	return x, err == nil
 }
 
 // procedure is code that a record names: of a function or of a thunk.
 type procedure struct {
 	section        // RVA in the space of symbols
-	at      uint32 // offset of the record
+	record  uint32 // offset of the record
 }
 
 // readProcedure reads a record of code; ok is false for records of other kinds.
 func (d *dbi) readProcedure(x record) (p procedure, end uint32, ok bool) {
-	p.at = x.at
+	p.record = x.start
 	var size, offset uint32
 	var number uint16
 	switch {
@@ -104,8 +104,8 @@ func (d *dbi) readProcedure(x record) (p procedure, end uint32, ok bool) {
 // separated is code of a function that the linker put elsewhere.
 type separated struct {
 	section
-	number uint32 // among those of the function, from 1 on
-	of     procedure
+	number   uint32 // among the parts of the function, from 1 on
+	function procedure
 }
 
 // readSeparated reads a record of separated code.
@@ -126,7 +126,7 @@ func (f *File) readSeparated(x *moduleIndex, r record) (s separated, ok bool) {
 	if n == 0 {
 		return s, false
 	}
-	return separated{section: section{start, start + size}, of: x.procedures[first]}, true
+	return separated{section: section{start, start + size}, function: x.procedures[first]}, true
 }
 
 // nameOffset is where the name of a record of code begins, behind its header; 0: it has none.

@@ -33,26 +33,29 @@ type tree struct {
 
 // tree reads the lines and the inlined calls of a procedure and of the parts separated from it,
 // which may be none.
-func (f *File) tree(x *moduleIndex, p procedure, parts []separated) *tree {
+func (f *File) tree(e *effort, x *moduleIndex, p procedure, parts []separated) *tree {
 	t := &tree{}
 	code := []piece{{p.section, -1, position{}}}
 	for i := range parts {
 		code = append(code, piece{parts[i].section, -1, position{}})
 	}
 	for i := range code {
-		t.rows = x.pieces(f, t.rows, code[i].section)
+		t.rows = x.pieces(e, t.rows, code[i].section)
 	}
 	slices.SortStableFunc(t.rows, piece.compare)
-	t.flatten(t.readSites(f, x, p, code))
+	t.flatten(t.readSites(e, x, p, code))
 	return t
 }
 
 func (p piece) compare(q piece) int { return cmp.Compare(p.start, q.start) }
 
 // pieces appends the rows of the line tables for some code.
-func (x *moduleIndex) pieces(f *File, dst []piece, code section) []piece {
+func (x *moduleIndex) pieces(e *effort, dst []piece, code section) []piece {
 	for at := code.start; at < code.end; {
 		t := x.lineTable(at, 0)
+		if t != nil && !e.take(t.size) {
+			break
+		}
 		if t == nil {
 			next := x.nextTable(at)
 			if next == nil {
@@ -61,7 +64,7 @@ func (x *moduleIndex) pieces(f *File, dst []piece, code section) []piece {
 			at = next.start
 			continue
 		}
-		dst = x.tablePieces(f, dst, t, section{at, min(t.end, code.end)})
+		dst = x.tablePieces(e.f, dst, t, section{at, min(t.end, code.end)})
 		at = t.end
 	}
 	return dst
@@ -81,34 +84,46 @@ func (x *moduleIndex) nextTable(rva uint32) *lineTable {
 	return &x.lines[i]
 }
 
-// tablePieces appends the rows of a line table for some code. Of several rows for an address the
-// last is that of the code; code before all rows has the first.
+// tablePieces appends the rows of a line table for some code, as rowAt finds them: of several rows
+// for an address the first is for its one byte.
 func (x *moduleIndex) tablePieces(f *File, dst []piece, t *lineTable, code section) []piece {
-	rows := x.rows(f, nil, t)
+	rows := x.rows(f, t)
 	slices.SortStableFunc(rows, func(a, b lineRow) int { return cmp.Compare(a.offset, b.offset) })
-	for i := range rows {
-		start, end := t.start+rows[i].offset, t.end
-		if i == 0 {
-			start = t.start
+	add := func(start, end uint32, p position) {
+		if s := (section{max(start, code.start), min(end, code.end)}); s.start < s.end {
+			dst = append(dst, piece{s, -1, p})
 		}
-		if i+1 < len(rows) {
-			end = min(end, t.start+rows[i+1].offset)
+	}
+	if len(rows) > 0 {
+		add(t.start, t.start+rows[0].offset, rows[0].position)
+	}
+	for first := 0; first < len(rows); {
+		next := first + 1
+		for next < len(rows) && rows[next].offset == rows[first].offset {
+			next++
+		}
+		start, end := t.start+rows[first].offset, t.end
+		if next < len(rows) {
+			end = min(end, t.start+rows[next].offset)
 		}
 		if start < t.start { // behind the last address
 			break
 		}
-		if s := (section{max(start, code.start), min(end, code.end)}); s.start < s.end {
-			dst = append(dst, piece{s, -1, rows[i].position})
+		if rows[first].position != rows[next-1].position {
+			add(start, min(start+1, end), rows[first].position)
+			start++
 		}
+		add(start, end, rows[next-1].position)
+		first = next
 	}
 	return dst
 }
 
 // readSites reads the inlined calls of a procedure with some code: its own, and that of the parts
 // separated from it. order has them as their records end.
-func (t *tree) readSites(f *File, x *moduleIndex, p procedure, code []piece) (order []int) {
-	sites, ok := f.sites(x, p)
-	if !ok {
+func (t *tree) readSites(e *effort, x *moduleIndex, p procedure, code []piece) (order []int) {
+	sites, ok := e.f.sites(x, p)
+	if !ok || !e.take(sites.end-min(sites.pos, sites.end)) {
 		return nil
 	}
 	type open struct {
@@ -116,8 +131,8 @@ func (t *tree) readSites(f *File, x *moduleIndex, p procedure, code []piece) (or
 		end  uint32
 	}
 	var around []open
-	pop := func(at uint32) {
-		for len(around) > 0 && at >= around[len(around)-1].end {
+	pop := func(start uint32) {
+		for len(around) > 0 && start >= around[len(around)-1].end {
 			order = append(order, around[len(around)-1].site)
 			around = around[:len(around)-1]
 		}

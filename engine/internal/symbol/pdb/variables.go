@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 )
 
 // This file gives the records of functions and of variables to readers of variables.
@@ -43,11 +44,11 @@ func (f *File) FunctionRecords(address uint64) (r *FunctionRecords, ok bool) {
 }
 
 func (f *File) recordsOf(x found) (*FunctionRecords, bool) {
-	r, ok := recordAt(x.index.stream, x.procedure.at, x.index.end)
+	r, ok := recordAt(x.index.stream, x.procedure.record, x.index.end)
 	if !x.isNamed || !ok || !isProcedure[r.kind] {
 		return nil, false
 	}
-	return &FunctionRecords{f, x, x.module.separatedCode().of[x.procedure.at]}, true
+	return &FunctionRecords{f, x, x.module.separatedCode().parts[x.procedure.record]}, true
 }
 
 // Start returns the address of the function; false where it has none in the image.
@@ -64,8 +65,9 @@ func (r *FunctionRecords) Code() (list []symbol.CodeRange) {
 
 // codeRanges appends the addresses of code.
 func (f *File) codeRanges(dst []symbol.CodeRange, code section) []symbol.CodeRange {
-	f.dbi.omap.each(code, func(image section, _ uint32) {
+	f.dbi.omap.each(code, func(image section, _ uint32) bool {
 		dst = append(dst, symbol.CodeRange{Start: f.base + uint64(image.start), End: f.base + uint64(image.end)})
+		return true
 	})
 	return dst
 }
@@ -81,16 +83,16 @@ type Record struct {
 // record that ends the function is the last one.
 func (r *FunctionRecords) Each(yield func(Record) bool) {
 	x := r.found.index
-	first, ok := recordAt(x.stream, r.found.procedure.at, x.end)
+	first, ok := recordAt(x.stream, r.found.procedure.record, x.end)
 	if !ok {
 		return
 	}
 	head := first.fields
 	head.u32()
 	end := head.u32()
-	for at := first.at; ; {
+	for at := first.start; ; {
 		s, ok := recordAt(x.stream, at, x.end)
-		if !ok || !yield(Record{s.kind, s.b, s.at}) || at >= end {
+		if !ok || !yield(Record{s.kind, s.b, s.start}) || at >= end {
 			return
 		}
 		at = s.next
@@ -195,32 +197,80 @@ const kindConstant = 0x1107
 // isGlobal are the kinds of records of variables and constants outside of functions.
 var isGlobal = map[uint16]bool{kindGlobalData: true, kindLocalData: true, kindGlobalThread: true, kindLocalThread: true, kindConstant: true}
 
+// GlobalPlace is where the record of a variable with one place lies: in the records of all modules,
+// or of a module, whose number plus 1 is in the upper half.
+type GlobalPlace uint64
+
 // EachGlobal calls yield with the records of the variables and constants outside of functions,
 // until it returns false.
-func (f *File) EachGlobal(yield func(Record) bool) {
+func (f *File) EachGlobal(yield func(GlobalPlace, Record) bool) {
 	f.guard(func() {
-		s := f.container.Stream(int(f.dbi.recordStream))
-		if f.dbi.recordStream == noStream || s == nil {
-			return
-		}
-		for at := uint32(0); ; {
-			r, ok := recordAt(s, at, s.Size())
-			if !ok || isGlobal[r.kind] && !yield(Record{r.kind, r.b, r.at}) {
-				return
-			}
-			at = r.next
+		if s := f.globalRecords(); s != nil {
+			eachGlobal(s, 0, s.Size(), 0, yield)
 		}
 	})
 }
 
-// Global returns the record of a variable at an offset that EachGlobal gave.
-func (f *File) Global(at uint32) (Record, bool) {
-	s := f.container.Stream(int(f.dbi.recordStream))
-	if f.dbi.recordStream == noStream || s == nil {
+// EachStatic is EachGlobal for those inside functions. It reads all modules.
+func (f *File) EachStatic(yield func(GlobalPlace, Record) bool) {
+	f.guard(func() {
+		modules := f.dbi.modules()
+		for i := range modules {
+			s := f.moduleRecords(i)
+			if s == nil || eachGlobal(s, 4, min(modules[i].symbols, s.Size()), GlobalPlace(i+1)<<32, yield) {
+				continue
+			}
+			return
+		}
+	})
+}
+
+// globalRecords is the stream of the records of all modules; nil where there is none.
+func (f *File) globalRecords() *msf.Stream {
+	if f.dbi.recordStream == noStream {
+		return nil
+	}
+	return f.container.Stream(int(f.dbi.recordStream))
+}
+
+// moduleRecords is the stream of a module's records; nil where there is none.
+func (f *File) moduleRecords(number int) *msf.Stream {
+	m := &f.dbi.modules()[number]
+	if m.stream == noStream {
+		return nil
+	}
+	return f.container.Stream(int(m.stream))
+}
+
+// eachGlobal calls yield with the records of variables in part of a stream; false where that returned
+// false.
+func eachGlobal(s *msf.Stream, offset, end uint32, module GlobalPlace, yield func(GlobalPlace, Record) bool) bool {
+	for {
+		r, ok := recordAt(s, offset, end)
+		if !ok {
+			return true
+		}
+		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.start), Record{r.kind, r.b, r.start}) {
+			return false
+		}
+		offset = r.next
+	}
+}
+
+// Global returns the record of a variable at a place that EachGlobal or EachStatic gave.
+func (f *File) Global(place GlobalPlace) (Record, bool) {
+	s := f.globalRecords()
+	if module := place >> 32; module > 0 {
+		if module > GlobalPlace(len(f.dbi.modules())) {
+			return Record{}, false
+		}
+		s = f.moduleRecords(int(module) - 1) //nolint:gosec // checked
+	}
+	if s == nil {
 		return Record{}, false
 	}
-	r, ok := recordAt(s, at, s.Size())
-	return Record{r.kind, r.b, r.at}, ok && isGlobal[r.kind]
+	r, ok := recordAt(s, uint32(place), s.Size()) //nolint:gosec // the lower half
+	return Record{r.kind, r.b, r.start}, ok && isGlobal[r.kind]
 }
 
 // InlineeName returns the qualified name of an inlined function by its identifier in the function's

@@ -122,20 +122,20 @@ func partsOf(t testing.TB, typ *dwarf.Type, depth int) string {
 }
 
 // variablesOf are the variables of a function with their types, from all its blocks.
-func variablesOf(t testing.TB, e dwarf.Entry, isMade bool) (list []string) {
+func variablesOf(t testing.TB, e dwarf.Entry, isOfPDB bool) (list []string) {
 	for c, err := range e.Children() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch c.Tag() {
 		case dw.TagLexicalBlock, dw.TagInlinedSubroutine:
-			list = append(list, variablesOf(t, c, isMade)...)
+			list = append(list, variablesOf(t, c, isOfPDB)...)
 		case dw.TagVariable, dw.TagFormalParameter:
 			typ, err := c.ValueType()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if isMade && strings.HasPrefix(c.Name(), "byvalue") { // LLVM writes a reference for one that is passed in memory
+			if isOfPDB && strings.HasPrefix(c.Name(), "byvalue") { // LLVM writes a reference for one that is passed in memory
 				if plain, err := typ.Plain(); err == nil && plain.Kind == dwarf.KindReference {
 					typ, _ = plain.Element()
 				}
@@ -165,7 +165,7 @@ func TestVariablesAndTypesAreThoseOfDWARF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, _, functions := open(t, data)
+	translated, _, functions := open(t, data)
 	o, err := object.Open(filepath.Join(dir, "b.exe"))
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestVariablesAndTypesAreThoseOfDWARF(t *testing.T) {
 			return
 		}
 		want := functionVariables(t, written, s.Address, false)
-		got := functionVariables(t, made, own, true)
+		got := functionVariables(t, translated, own, true)
 		compared++
 		variables += len(want)
 		slices.Sort(want)
@@ -209,10 +209,10 @@ func at(list []string, i int) string {
 	return "nothing"
 }
 
-func functionVariables(t testing.TB, r *dwarf.Reader, address uint64, isMade bool) []string {
+func functionVariables(t testing.TB, r *dwarf.Reader, address uint64, isOfPDB bool) []string {
 	e, err := r.Function(address)
 	if err != nil || e.IsZero() {
 		t.Fatalf("%#x: %v, %v", address, e, err)
 	}
-	return variablesOf(t, e, isMade)
+	return variablesOf(t, e, isOfPDB)
 }

@@ -35,10 +35,10 @@ const maxDepth = 100
 var languages = map[uint8]uint64{0: dw.LangC11, 1: dw.LangCPP14, 2: dw.LangFortran95, 0x15: dw.LangRust}
 
 // Function implements dwarf.Maker.
-func (m *maker) Function(address uint64) (dwarf.MadeUnit, error) {
+func (m *maker) Function(address uint64) (dwarf.GeneratedUnit, error) {
 	r, ok := m.file.FunctionRecords(address)
 	if !ok {
-		return dwarf.MadeUnit{}, fmt.Errorf("%s: no function at %#x", m.file.Name(), address)
+		return dwarf.GeneratedUnit{}, fmt.Errorf("%s: no function at %#x", m.file.Name(), address)
 	}
 	language, _, _ := r.Compiler()
 	dwLanguage, isKnown := languages[language]
@@ -56,11 +56,11 @@ func (m *maker) Function(address uint64) (dwarf.MadeUnit, error) {
 			return true
 		}
 		failed = w.record(s)
-		return failed == nil && len(w.made.Info) < maxUnit
+		return failed == nil && len(w.out.Info) < maxUnit
 	})
 	w.flush()
 	if failed != nil {
-		return dwarf.MadeUnit{}, failed
+		return dwarf.GeneratedUnit{}, failed
 	}
 	for w.open > 1 {
 		w.end()
@@ -93,7 +93,7 @@ func (w *functionWriter) begin(s pdb.Record) {
 		}
 	}
 	name = w.enter(name)
-	attrs := []attr{text(dw.AttrName, name), w.ranges(w.code)}
+	attrs := []attr{named(name), w.ranges(w.code)}
 	w.readFrame()
 	if w.locals.isKnown && w.locals.register.size > 0 {
 		attrs = append(attrs, expression(dw.AttrFrameBase, registerExpr(nil, w.locals.register.number)))
@@ -181,7 +181,7 @@ func readBlock(w *functionWriter, s pdb.Record) error {
 func readSite(w *functionWriter, s pdb.Record) error {
 	f := fields{b: s.Data}
 	f.take(8)
-	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], text(dw.AttrName, w.records.InlineeName(f.u32())))
+	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], named(w.records.InlineeName(f.u32())))
 }
 
 func readEnd(w *functionWriter, _ pdb.Record) error {

@@ -13,23 +13,23 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// globals are the offsets of the records of global variables, by a hash of the last parts of their
-// names.
+// globals are the places of the records of variables, by a hash of the last parts of their names.
 type globals struct {
 	seed   maphash.Seed
-	byName map[uint64][]uint32
+	byName map[uint64][]pdb.GlobalPlace
 }
 
 // maxGlobals bounds the variables that are found by name.
-const maxGlobals = 1 << 22
+const maxGlobals = 1 << 20
 
 // maxSameGlobals bounds the variables with one name.
 const maxSameGlobals = 1 << 8
 
-func (m *maker) readGlobals() *globals {
-	g := &globals{maphash.MakeSeed(), map[uint64][]uint32{}}
+// readGlobals reads the variables that each calls a function with.
+func readGlobals(each func(func(pdb.GlobalPlace, pdb.Record) bool)) *globals {
+	g := &globals{maphash.MakeSeed(), map[uint64][]pdb.GlobalPlace{}}
 	count := 0
-	m.file.EachGlobal(func(r pdb.Record) bool {
+	each(func(place pdb.GlobalPlace, r pdb.Record) bool {
 		name, ok := globalName(r)
 		if !ok {
 			return true
@@ -37,7 +37,7 @@ func (m *maker) readGlobals() *globals {
 		parts := split(name)
 		key := maphash.String(g.seed, parts[len(parts)-1])
 		if list := g.byName[key]; len(list) < maxSameGlobals {
-			g.byName[key] = append(list, r.At)
+			g.byName[key] = append(list, place)
 		}
 		count++
 		return count < maxGlobals
@@ -53,14 +53,14 @@ func globalName(r pdb.Record) (string, bool) {
 var errNoVariable = errors.New("no variable")
 
 // Global implements dwarf.Maker.
-func (m *maker) Global(at uint64) (dwarf.MadeUnit, error) {
-	r, ok := m.file.Global(uint32(at)) //nolint:gosec // as GlobalsNamed gave it
+func (m *maker) Global(place uint64) (dwarf.GeneratedUnit, error) {
+	r, ok := m.file.Global(pdb.GlobalPlace(place))
 	if !ok {
-		return dwarf.MadeUnit{}, errNoVariable
+		return dwarf.GeneratedUnit{}, errNoVariable
 	}
 	v, ok := decodeStatic(r)
 	if !ok {
-		return dwarf.MadeUnit{}, errNoVariable
+		return dwarf.GeneratedUnit{}, errNoVariable
 	}
 	u := m.newUnit(false, 0)
 	u.entry(dw.TagCompileUnit, true, number(dw.AttrLanguage, dw.LangCPP14))
@@ -74,7 +74,7 @@ func (m *maker) Global(at uint64) (dwarf.MadeUnit, error) {
 
 // writeStatic writes a variable at an address, or a constant. isLocal tells one of a function.
 func (u *unit) writeStatic(v *static, isLocal bool, more ...attr) {
-	attrs := append(u.typed([]attr{text(dw.AttrName, v.name)}, v.typ), more...)
+	attrs := append(u.typed([]attr{named(v.name)}, v.typ), more...)
 	switch {
 	case v.isConstant:
 		n, ok := v.value.Uint64()

@@ -5,12 +5,13 @@ package pdbtypes
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/symbol/framerules"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
@@ -35,47 +36,37 @@ func (w *functionWriter) base(number uint32) base {
 	return base{ok && n != 0, r, nil}
 }
 
-// virtualFrame is the value of $T0, by the program of the frame data: the address of the return
-// address, ebp, or an aligned address below. nil: it is another one.
+// virtualFrame is the value of $T0 in the function's body, by the program of the frame data there;
+// nil: it is not known.
 func (w *functionWriter) virtualFrame() []byte {
-	top := leb128.AppendSigned([]byte{dw.OpCallFrameCFA, dw.OpConsts}, 4)
-	top = append(top, dw.OpMinus)
-	start, ok := w.records.Start()
-	if !ok {
-		return nil
+	var data symbol.FrameData
+	if len(w.code) > 0 {
+		data, _ = w.file.FrameData(w.code[0].End - 1)
 	}
-	data, ok := w.file.FrameData(start)
-	if ok {
-		if inner, isThere := w.file.FrameData(start + data.Prologue); isThere {
-			data = inner
-		}
+	tokens, err := framerules.Base(&data)
+	if err != nil {
+		w.problem(fmt.Errorf("%s: frame data at %#x: %w", w.file.Name(), data.Start, err))
 	}
-	if !ok || data.Program == "" {
-		return top
+	var expr []byte
+	for _, token := range tokens {
+		code := frameTokens[token]
+		if n, err := strconv.ParseUint(token, 10, 32); err == nil {
+			code = binary.AppendUvarint([]byte{dw.OpConstu}, n)
+		}
+		if code == nil {
+			return nil
+		}
+		expr = append(expr, code...)
 	}
-	words := strings.Fields(data.Program)
-	for i := range words {
-		if words[i] != "$T0" || i+2 >= len(words) {
-			continue
-		}
-		switch {
-		case words[i+1] == ".raSearch" && words[i+2] == "=":
-			return top
-		case words[i+1] == "$ebp" && words[i+2] == "=":
-			return []byte{dw.OpBreg0 + 5, 0}
-		}
-		if i+6 < len(words) && words[i+1] == "$T1" && words[i+3] == "-" && words[i+5] == "@" && words[i+6] == "=" && strings.Contains(data.Program, "$T1 .raSearch =") {
-			below, err := strconv.ParseUint(words[i+2], 10, 32)
-			align, alignErr := strconv.ParseUint(words[i+4], 10, 32)
-			if err != nil || alignErr != nil || align == 0 {
-				return nil
-			}
-			expr := append(binary.AppendUvarint(append(top, dw.OpConstu), below), dw.OpMinus, dw.OpConsts)
-			return append(leb128.AppendSigned(expr, -int64(align)), dw.OpAnd) //nolint:gosec // 32 bits
-		}
-		return nil
-	}
-	return nil
+	return expr
+}
+
+// frameTokens are the operations of the tokens of programs of frame data. The return address lies
+// below the CFA. "@" aligns down to a power of two.
+var frameTokens = map[string][]byte{
+	".raSearch": {dw.OpCallFrameCFA, dw.OpLit0 + 4, dw.OpMinus},
+	"$ebx":      {dw.OpBreg0 + 3, 0}, "$esp": {dw.OpBreg0 + 4, 0}, "$ebp": {dw.OpBreg0 + 5, 0},
+	"+": {dw.OpPlus}, "-": {dw.OpMinus}, "*": {dw.OpMul}, "@": {dw.OpNeg, dw.OpAnd}, "^": {dw.OpDeref},
 }
 
 // at is the place at an offset from the base.
@@ -108,8 +99,8 @@ type place struct {
 	code []symbol.CodeRange // nil: in all code
 	expr []byte
 	// Of a part: its offset in the variable and its size, in bytes; 0: it is not known.
-	isPart   bool
-	at, size uint64
+	isPart      bool
+	start, size uint64
 }
 
 // variable is a variable whose places are being read.
@@ -127,7 +118,7 @@ func (w *functionWriter) flush() {
 	if v == nil || w.hidden > 0 {
 		return
 	}
-	attrs := w.typed([]attr{text(dw.AttrName, v.name)}, v.typ)
+	attrs := w.typed([]attr{named(v.name)}, v.typ)
 	if v.isParameter && v.name == "this" {
 		attrs = append(attrs, flag(dw.AttrArtificial))
 	}
@@ -206,7 +197,7 @@ func (w *functionWriter) composed(places []place, size uint64) (list []placed) {
 
 // joinParts is the expression of the parts of a variable; nil where there are none.
 func joinParts(parts []*place, size uint64) (expr []byte) {
-	slices.SortStableFunc(parts, func(a, b *place) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(parts, func(a, b *place) int { return cmp.Compare(a.start, b.start) })
 	done := uint64(0)
 	for i, p := range parts {
 		if !p.isPart { // the whole
@@ -214,18 +205,18 @@ func joinParts(parts []*place, size uint64) (expr []byte) {
 		}
 		end := size
 		if i+1 < len(parts) {
-			end = min(end, parts[i+1].at)
+			end = min(end, parts[i+1].start)
 		}
 		if p.size > 0 {
-			end = min(end, p.at+p.size)
+			end = min(end, p.start+p.size)
 		}
-		if p.at < done || end <= p.at {
+		if p.start < done || end <= p.start {
 			continue
 		}
-		if p.at > done {
-			expr = binary.AppendUvarint(append(expr, dw.OpPiece), p.at-done) // of which nothing is known
+		if p.start > done {
+			expr = binary.AppendUvarint(append(expr, dw.OpPiece), p.start-done) // of which nothing is known
 		}
-		expr = binary.AppendUvarint(append(append(expr, p.expr...), dw.OpPiece), end-p.at)
+		expr = binary.AppendUvarint(append(append(expr, p.expr...), dw.OpPiece), end-p.start)
 		done = end
 	}
 	if done > 0 && done < size {
@@ -278,11 +269,19 @@ func (w *functionWriter) declare(name string, typ codeview.TypeIndex, isParamete
 	w.variable = &variable{name: name, typ: typ, isParameter: isParameter}
 }
 
+// unknownRegister is the place by a register that is not known, as Microsoft's compiler for ARM64 has
+// it: no architecture has that number, so that reading it is an error, which being optimized out is not.
+var unknownRegister = append(binary.AppendUvarint([]byte{dw.OpBregx}, 0xffffff), 0)
+
 // add adds a place to the variable.
 func (w *functionWriter) add(p place) {
-	if w.variable != nil && p.expr != nil && (p.code == nil || len(p.code) > 0) {
-		w.variable.places = append(w.variable.places, p)
+	if w.variable == nil || p.code != nil && len(p.code) == 0 {
+		return
 	}
+	if p.expr == nil {
+		p.expr = unknownRegister
+	}
+	w.variable.places = append(w.variable.places, p)
 }
 
 // inRegister is the expression of a register of CodeView; nil where DWARF has none.
@@ -292,8 +291,8 @@ func (w *functionWriter) inRegister(number uint16) (expr []byte, size uint64) {
 		return nil, 0
 	}
 	expr = registerExpr(nil, r.number)
-	if r.at > 0 { // such as ah
-		expr = append(expr, dw.OpBitPiece, byte(8*r.size), byte(8*r.at))
+	if r.start > 0 { // such as ah
+		expr = append(expr, dw.OpBitPiece, byte(8*r.size), byte(8*r.start))
 	}
 	return expr, r.size
 }
@@ -360,13 +359,13 @@ func readDefSubfield(w *functionWriter, s pdb.Record) error {
 	expr, size := w.inRegister(f.u16())
 	f.u16()
 	at := uint64(f.u32() & partMask)
-	w.add(place{code: w.scoped(&f), expr: expr, isPart: true, at: at, size: w.partSize(at, size)})
+	w.add(place{code: w.scoped(&f), expr: expr, isPart: true, start: at, size: w.partSize(at, size)})
 	return nil
 }
 
 // partSize is the size of the member at an offset of the variable, if there is one, and at most
 // most.
-func (w *functionWriter) partSize(at, most uint64) uint64 {
+func (w *functionWriter) partSize(offset, most uint64) uint64 {
 	if w.variable == nil {
 		return most
 	}
@@ -375,7 +374,7 @@ func (w *functionWriter) partSize(at, most uint64) uint64 {
 		return most
 	}
 	_ = w.types.EachField(c.Fields, func(f *codeview.Field) bool { // without it the size of the register counts
-		if f.Kind == codeview.LFMember && f.Offset == at {
+		if f.Kind == codeview.LFMember && f.Offset == offset {
 			if size, ok := w.types.Size(f.Type); ok && size > 0 {
 				most = min(most, size)
 				return false
@@ -394,8 +393,8 @@ func readDefRegRel(w *functionWriter, s pdb.Record) error {
 	expr := w.relative(number, f.i32())
 	p := place{code: w.scoped(&f), expr: expr}
 	if isMember := flags&1 != 0; isMember {
-		p.isPart, p.at = true, uint64(flags>>4)
-		p.size = w.partSize(p.at, unknownSize)
+		p.isPart, p.start = true, uint64(flags>>4)
+		p.size = w.partSize(p.start, unknownSize)
 	}
 	w.add(p)
 	return nil
@@ -409,8 +408,8 @@ func readDefRegRelIndirect(w *functionWriter, s pdb.Record) error {
 	within := f.i32()
 	p := place{code: w.scoped(&f), expr: behind(expr, within)}
 	if flags&1 != 0 {
-		p.isPart, p.at = true, uint64(flags>>4)
-		p.size = w.partSize(p.at, unknownSize)
+		p.isPart, p.start = true, uint64(flags>>4)
+		p.size = w.partSize(p.start, unknownSize)
 	}
 	w.add(p)
 	return nil

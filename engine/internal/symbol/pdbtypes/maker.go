@@ -2,8 +2,8 @@
 
 // Package pdbtypes gives the variables and types of PDB files in the terms of DWARF: a reader of
 // DWARF asks it for units, which it makes of the records of CodeView. A unit is made when it is
-// needed: of a function, of a global variable, or of a class, which other units refer to. So what
-// is translated is what someone looks at.
+// needed: of a function, of a global variable, or of a class, which other units refer to. So
+// only parts that are looked at are translated.
 //
 // The records are described by the header cvinfo.h of Microsoft's sources of its PDB library.
 package pdbtypes
@@ -22,8 +22,9 @@ type maker struct {
 	file       *pdb.File
 	types, ids *codeview.Types
 	machine    *machine
-	globals    func() *globals
-	failed     sync.Map // texts of problems
+	globals    func() *globals // outside of functions
+	statics    func() *globals // in functions
+	failed     sync.Map        // texts of problems
 	note       func(error)
 }
 
@@ -36,8 +37,9 @@ func New(f *pdb.File, note func(error)) *dwarf.Reader {
 	}
 	types, ids := f.Types()
 	k := &maker{file: f, types: types, ids: ids, machine: m, note: note}
-	k.globals = sync.OnceValue(k.readGlobals)
-	return dwarf.NewMade(f.Name(), k)
+	k.globals = sync.OnceValue(func() *globals { return readGlobals(f.EachGlobal) })
+	k.statics = sync.OnceValue(func() *globals { return readGlobals(f.EachStatic) })
+	return dwarf.NewGenerated(f.Name(), k)
 }
 
 // problem notes a fault of the file, once.
@@ -64,11 +66,17 @@ func (m *maker) TypesNamed(name, _ string) (list []uint64) {
 	return list
 }
 
-// GlobalsNamed implements dwarf.Maker.
+// GlobalsNamed implements dwarf.Maker. The variables in functions are searched where others are not
+// named so: all modules are read for them.
 func (m *maker) GlobalsNamed(_, last string) (list []uint64) {
-	g := m.globals()
-	for _, at := range g.byName[maphash.String(g.seed, last)] {
-		list = append(list, uint64(at))
+	for _, read := range []func() *globals{m.globals, m.statics} {
+		g := read()
+		for _, place := range g.byName[maphash.String(g.seed, last)] {
+			list = append(list, uint64(place))
+		}
+		if len(list) > 0 {
+			break
+		}
 	}
 	return list
 }

@@ -252,7 +252,7 @@ func TestGlobalsAreFoundByTheirNamesWithScopesOrWithout(t *testing.T) {
 
 func TestPlacesOfPartsArePutTogether(t *testing.T) {
 	part := func(at, size uint64, expr byte) *place {
-		return &place{isPart: true, at: at, size: size, expr: []byte{expr}}
+		return &place{isPart: true, start: at, size: size, expr: []byte{expr}}
 	}
 	for _, x := range []struct {
 		parts []*place

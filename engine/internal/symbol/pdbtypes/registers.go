@@ -8,14 +8,14 @@ import "github.com/unwindd/unwindd/engine/internal/pe"
 type register struct {
 	number uint64 // DWARF's
 	size   uint64 // bytes
-	at     uint64 // bytes: where the part begins in DWARF's register
+	start  uint64 // bytes: where the part begins in DWARF's register
 }
 
 // registerRun is registers of CodeView whose numbers follow one another, and DWARF's numbers.
 type registerRun struct {
 	first   uint16
 	size    uint64
-	at      uint64
+	start   uint64
 	numbers []uint64
 }
 
@@ -31,7 +31,7 @@ func from(first, count uint64) []uint64 {
 // registerFrame is CV_ALLREG_VFRAME: the value that a program of frame data gives to $T0.
 const registerFrame = 30006
 
-// machine is what an architecture has of its own.
+// machine has the registers of an architecture.
 type machine struct {
 	addressSize uint64
 	hasX87      bool // real numbers of 10 bytes
@@ -80,7 +80,7 @@ var machines = map[uint16]*machine{
 		{100, 4, 0, from(64, 32)}, // s0
 		{140, 8, 0, from(64, 32)}, // d0
 		{180, 16, 0, from(64, 32)},
-	}, [4]uint16{0, 81, 79, 69}}, // sp, fp, x19
+	}, [4]uint16{0, 81, 79, 0}}, // sp, fp
 }
 
 // register returns where DWARF has a register of CodeView.
@@ -88,7 +88,7 @@ func (m *machine) register(number uint16) (r register, ok bool) {
 	for i := range m.runs {
 		run := &m.runs[i]
 		if n := number - run.first; number >= run.first && int(n) < len(run.numbers) {
-			return register{run.numbers[n], run.size, run.at}, true
+			return register{run.numbers[n], run.size, run.start}, true
 		}
 	}
 	return r, false

@@ -59,10 +59,10 @@ func splitArguments(list string) (arguments []string) {
 // templateType writes an argument that is a type, behind the types that it is made of.
 func (u *unit) templateType(argument string) {
 	base, suffixes := dissect(argument)
-	index, ok := u.named(base)
+	index, ok := u.typeNamed(base)
 	if !ok {
 		at := u.here()
-		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, argument))
+		u.entry(dw.TagUnspecifiedType, false, named(argument))
 		u.entry(dw.TagTemplateTypeParameter, false, attr{name: dw.AttrType, form: dw.FormRef4})
 		u.fill(at)
 		return
@@ -80,9 +80,9 @@ func (u *unit) templateType(argument string) {
 const placeIndex = 1 << 31
 
 // place gives an entry an index, for references.
-func (u *unit) place(at uint32) codeview.TypeIndex {
-	index := codeview.TypeIndex(placeIndex | at)
-	u.local[index] = at
+func (u *unit) place(offset uint32) codeview.TypeIndex {
+	index := codeview.TypeIndex(placeIndex | offset)
+	u.local[index] = offset
 	return index
 }
 
@@ -130,8 +130,8 @@ func dissect(spelled string) (core string, around []dw.Tag) {
 	return core, around
 }
 
-// named is the type of a name.
-func (m *maker) named(name string) (codeview.TypeIndex, bool) {
+// typeNamed is the type of a name.
+func (m *maker) typeNamed(name string) (codeview.TypeIndex, bool) {
 	if index, ok := codeview.SimpleNamed(name); ok {
 		return index, true
 	}

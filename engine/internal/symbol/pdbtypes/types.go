@@ -48,7 +48,7 @@ func (u *unit) writeLocal(index codeview.TypeIndex) {
 	write := writers[kind]
 	if err != nil || write == nil || !write(u, index, kind, data) {
 		u.local[index] = u.here()
-		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, u.types.Name(index)))
+		u.entry(dw.TagUnspecifiedType, false, named(u.types.Name(index)))
 	}
 }
 
@@ -63,7 +63,7 @@ var writers = map[uint16]func(u *unit, index codeview.TypeIndex, kind uint16, da
 func (u *unit) writeSimple(index codeview.TypeIndex, s *codeview.Simple) {
 	switch {
 	case index == codeview.Nullptr:
-		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, "decltype(nullptr)"), number(dw.AttrByteSize, u.machine.addressSize))
+		u.entry(dw.TagUnspecifiedType, false, named("decltype(nullptr)"), number(dw.AttrByteSize, u.machine.addressSize))
 	case s.PointerSize > 0:
 		u.entry(dw.TagPointerType, false, u.typed([]attr{number(dw.AttrByteSize, s.PointerSize)}, index&0xff)...)
 	case index == float128 && u.machine.hasX87:
@@ -72,12 +72,12 @@ func (u *unit) writeSimple(index codeview.TypeIndex, s *codeview.Simple) {
 		u.entry(dw.TagSubrangeType, false, number(dw.AttrCount, s.Size))
 		u.end()
 		u.local[index] = u.here()
-		u.entry(dw.TagTypedef, false, text(dw.AttrName, "long double or __float128"), attr{name: dw.AttrType, form: dw.FormRef4})
+		u.entry(dw.TagTypedef, false, named("long double or __float128"), attr{name: dw.AttrType, form: dw.FormRef4})
 		u.fill(array)
 	case s.Size == 0:
-		u.entry(dw.TagUnspecifiedType, false, text(dw.AttrName, s.Name))
+		u.entry(dw.TagUnspecifiedType, false, named(s.Name))
 	default:
-		u.entry(dw.TagBaseType, false, text(dw.AttrName, s.Name), number(dw.AttrByteSize, s.Size), number(dw.AttrEncoding, uint64(s.Encoding)))
+		u.entry(dw.TagBaseType, false, named(s.Name), number(dw.AttrByteSize, s.Size), number(dw.AttrEncoding, uint64(s.Encoding)))
 	}
 }
 
@@ -112,7 +112,7 @@ func (u *unit) qualify(q codeview.Qualifiers, inner uint32) uint32 {
 // fill puts an offset into the hole that was made last.
 func (u *unit) fill(offset uint32) {
 	last := len(u.holes) - 1
-	binary.LittleEndian.PutUint32(u.made.Info[u.holes[last].at:], offset)
+	binary.LittleEndian.PutUint32(u.out.Info[u.holes[last].offset:], offset)
 	u.holes = u.holes[:last]
 }
 
@@ -251,7 +251,7 @@ func writeBitField(u *unit, index codeview.TypeIndex, _ uint16, data []byte) boo
 		return false
 	}
 	u.local[index] = u.here()
-	u.entry(dw.TagTypedef, false, u.typed([]attr{text(dw.AttrName, u.types.Name(index))}, b.Base)...)
+	u.entry(dw.TagTypedef, false, u.typed([]attr{named(u.types.Name(index))}, b.Base)...)
 	return true
 }
 
@@ -262,20 +262,20 @@ var udtTags = map[uint16]dw.Tag{
 }
 
 // Type implements dwarf.Maker.
-func (m *maker) Type(number uint64) (dwarf.MadeUnit, error) {
+func (m *maker) Type(number uint64) (dwarf.GeneratedUnit, error) {
 	index := codeview.TypeIndex(number) //nolint:gosec // as reference wrote it
 	kind, data, err := m.types.Record(index)
 	if err != nil {
-		return dwarf.MadeUnit{}, err
+		return dwarf.GeneratedUnit{}, err
 	}
 	c, err := codeview.DecodeUDT(kind, data)
 	if err != nil {
-		return dwarf.MadeUnit{}, err
+		return dwarf.GeneratedUnit{}, err
 	}
 	u := m.newUnit(true, number)
 	u.entry(dw.TagTypeUnit, true, attr{name: dw.AttrLanguage, form: dw.FormUdata, n: languageOf(&c)})
 	name := u.enter(c.Name)
-	binary.LittleEndian.PutUint32(u.made.Info[typeOffsetAt:], u.here())
+	binary.LittleEndian.PutUint32(u.out.Info[typeOffsetAt:], u.here())
 	u.writeUDT(&c, name)
 	for u.open > 1 {
 		u.end()
@@ -304,7 +304,7 @@ func (u *unit) enter(qualified string) (name string) {
 		if isAnonymousSpace(scope) {
 			u.entry(dw.TagNamespace, true)
 		} else {
-			u.entry(dw.TagNamespace, true, text(dw.AttrName, scope))
+			u.entry(dw.TagNamespace, true, named(scope))
 		}
 	}
 	return scopes[len(scopes)-1]
@@ -340,7 +340,7 @@ func split(name string) (parts []string) {
 func (u *unit) writeUDT(c *codeview.UDT, name string) {
 	var attrs []attr
 	if name != "" && !strings.HasPrefix(name, "<unnamed-") && name != "__unnamed" {
-		attrs = append(attrs, text(dw.AttrName, name))
+		attrs = append(attrs, named(name))
 	}
 	switch {
 	case c.IsForward():
@@ -353,7 +353,7 @@ func (u *unit) writeUDT(c *codeview.UDT, name string) {
 	u.entry(udtTags[c.Kind], true, append(attrs, number(dw.AttrByteSize, c.Size))...)
 	u.templateArguments(name)
 	if c.Fields != 0 {
-		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool { u.writeField(c, f); return len(u.made.Info) < maxUnit }); err != nil {
+		if err := u.types.EachField(c.Fields, func(f *codeview.Field) bool { u.writeField(c, f); return len(u.out.Info) < maxUnit }); err != nil {
 			u.problem(err)
 		}
 	}
@@ -379,8 +379,8 @@ func (u *unit) writeEnum(c *codeview.UDT, attrs []attr) {
 			if isSigned { // LLVM writes both kinds of numbers for both kinds of enumerations
 				value = negative(dw.AttrConstValue, int64(n<<(64-bits))>>(64-bits)) //nolint:gosec // two's complement
 			}
-			u.entry(dw.TagEnumerator, false, text(dw.AttrName, f.Name), value)
-			return len(u.made.Info) < maxUnit
+			u.entry(dw.TagEnumerator, false, named(f.Name), value)
+			return len(u.out.Info) < maxUnit
 		}); err != nil {
 			u.problem(err)
 		}
@@ -394,7 +394,7 @@ func (u *unit) writeField(c *codeview.UDT, f *codeview.Field) {
 	case codeview.LFMember:
 		u.writeMember(f)
 	case codeview.LFStaticMember:
-		u.entry(dw.TagVariable, false, u.typed([]attr{text(dw.AttrName, f.Name), flag(dw.AttrExternal), flag(dw.AttrDeclaration)}, f.Type)...)
+		u.entry(dw.TagVariable, false, u.typed([]attr{named(f.Name), flag(dw.AttrExternal), flag(dw.AttrDeclaration)}, f.Type)...)
 	case codeview.LFBaseClass, codeview.LFBaseInterface:
 		u.entry(dw.TagInheritance, false, u.typed([]attr{number(dw.AttrDataMemberLocation, f.Offset)}, f.Type)...)
 	case codeview.LFVirtualBase: // bases have their own, which LFIndirectBase repeats
@@ -402,16 +402,16 @@ func (u *unit) writeField(c *codeview.UDT, f *codeview.Field) {
 			expression(dw.AttrDataMemberLocation, virtualBase(isItanium(c), f)), number(dw.AttrVirtuality, 1),
 		}, f.Type)...)
 	case codeview.LFVTablePointer, codeview.LFVTableOffset:
-		u.entry(dw.TagMember, false, u.typed([]attr{text(dw.AttrName, "__vfptr"), number(dw.AttrDataMemberLocation, f.Offset), flag(dw.AttrArtificial)}, f.Type)...)
+		u.entry(dw.TagMember, false, u.typed([]attr{named("__vfptr"), number(dw.AttrDataMemberLocation, f.Offset), flag(dw.AttrArtificial)}, f.Type)...)
 	case codeview.LFNestedType, codeview.LFNestedTypeEx:
 		if f.Name != "" && f.Type != codeview.NoType {
-			u.entry(dw.TagTypedef, false, u.typed([]attr{text(dw.AttrName, f.Name)}, f.Type)...)
+			u.entry(dw.TagTypedef, false, u.typed([]attr{named(f.Name)}, f.Type)...)
 		}
 	}
 }
 
 func (u *unit) writeMember(f *codeview.Field) {
-	attrs := []attr{text(dw.AttrName, f.Name)}
+	attrs := []attr{named(f.Name)}
 	kind, data, err := u.types.Record(f.Type)
 	if err == nil && kind == codeview.LFBitField {
 		if b, err := codeview.DecodeBitField(data); err == nil {

@@ -21,7 +21,7 @@ type attr struct {
 	b    []byte // of texts and expressions
 }
 
-func text(name dw.Attr, s string) attr { return attr{name: name, form: dw.FormString, b: []byte(s)} }
+func named(name string) attr { return attr{name: dw.AttrName, form: dw.FormString, b: []byte(name)} }
 
 func number(name dw.Attr, n uint64) attr { return attr{name: name, form: dw.FormUdata, n: n} }
 
@@ -41,7 +41,7 @@ const maxUnit = 16 << 20
 // unit is a unit of DWARF 5 that is being written.
 type unit struct {
 	*maker
-	made  dwarf.MadeUnit
+	out   dwarf.GeneratedUnit
 	codes map[string]uint64 // of abbreviations, by their bytes
 	open  int               // entries whose children are being written
 	holes []hole
@@ -51,8 +51,8 @@ type unit struct {
 
 // hole is where the offset of a type of the unit belongs.
 type hole struct {
-	at    int
-	index codeview.TypeIndex
+	offset int
+	index  codeview.TypeIndex
 }
 
 const (
@@ -67,10 +67,10 @@ func (m *maker) newUnit(isType bool, signature uint64) *unit {
 	if isType {
 		kind = unitType
 	}
-	u.made.Info = append(u.made.Info, 0, 0, 0, 0, 5, 0, kind, byte(m.machine.addressSize), 0, 0, 0, 0)
+	u.out.Info = append(u.out.Info, 0, 0, 0, 0, 5, 0, kind, byte(m.machine.addressSize), 0, 0, 0, 0)
 	if isType {
-		u.made.Info = binary.LittleEndian.AppendUint64(u.made.Info, signature)
-		u.made.Info = append(u.made.Info, 0, 0, 0, 0)
+		u.out.Info = binary.LittleEndian.AppendUint64(u.out.Info, signature)
+		u.out.Info = append(u.out.Info, 0, 0, 0, 0)
 	}
 	return u
 }
@@ -78,11 +78,11 @@ func (m *maker) newUnit(isType bool, signature uint64) *unit {
 const typeOffsetAt = 20 // of the offset of its type in a type unit
 
 // here is the offset of the next entry.
-func (u *unit) here() uint32 { return uint32(len(u.made.Info)) } //nolint:gosec // at most maxUnit
+func (u *unit) here() uint32 { return uint32(len(u.out.Info)) } //nolint:gosec // at most maxUnit
 
 // entry begins an entry. With hasChildren, end ends it.
 func (u *unit) entry(tag dw.Tag, hasChildren bool, attrs ...attr) {
-	u.made.Info = binary.AppendUvarint(u.made.Info, u.code(tag, hasChildren, attrs))
+	u.out.Info = binary.AppendUvarint(u.out.Info, u.code(tag, hasChildren, attrs))
 	for i := range attrs {
 		u.value(&attrs[i])
 	}
@@ -107,13 +107,13 @@ func (u *unit) code(tag dw.Tag, hasChildren bool, attrs []attr) uint64 {
 	if code == 0 {
 		code = uint64(len(u.codes)) + 1
 		u.codes[string(key)] = code
-		u.made.Abbrev = append(binary.AppendUvarint(u.made.Abbrev, code), key...)
+		u.out.Abbrev = append(binary.AppendUvarint(u.out.Abbrev, code), key...)
 	}
 	return code
 }
 
 func (u *unit) value(a *attr) {
-	b := u.made.Info
+	b := u.out.Info
 	switch a.form {
 	case dw.FormString:
 		b = append(append(b, a.b...), 0)
@@ -133,7 +133,7 @@ func (u *unit) value(a *attr) {
 	case dw.FormAddr:
 		b = u.appendAddress(b, a.n)
 	}
-	u.made.Info = b
+	u.out.Info = b
 }
 
 func (u *unit) appendAddress(b []byte, address uint64) []byte {
@@ -143,29 +143,29 @@ func (u *unit) appendAddress(b []byte, address uint64) []byte {
 
 // end ends the children of the innermost entry.
 func (u *unit) end() {
-	u.made.Info = append(u.made.Info, 0)
+	u.out.Info = append(u.out.Info, 0)
 	u.open--
 }
 
 // finish writes the types that the unit refers to, and ends it. The unit's first entry is open.
-func (u *unit) finish() (dwarf.MadeUnit, error) {
+func (u *unit) finish() (dwarf.GeneratedUnit, error) {
 	for len(u.queue) > 0 {
 		index := u.queue[0]
 		u.queue = u.queue[1:]
 		u.writeLocal(index)
-		if len(u.made.Info)+len(u.made.Loclists)+len(u.made.Rnglists) > maxUnit {
-			return dwarf.MadeUnit{}, fmt.Errorf("%s: a function or a type of more than %d bytes of descriptions", u.file.Name(), maxUnit)
+		if len(u.out.Info)+len(u.out.Loclists)+len(u.out.Rnglists) > maxUnit {
+			return dwarf.GeneratedUnit{}, fmt.Errorf("%s: a function or a type of more than %d bytes of descriptions", u.file.Name(), maxUnit)
 		}
 	}
 	for u.open > 0 {
 		u.end()
 	}
-	u.made.Abbrev = append(u.made.Abbrev, 0)
+	u.out.Abbrev = append(u.out.Abbrev, 0)
 	for _, h := range u.holes {
-		binary.LittleEndian.PutUint32(u.made.Info[h.at:], u.local[h.index])
+		binary.LittleEndian.PutUint32(u.out.Info[h.offset:], u.local[h.index])
 	}
-	binary.LittleEndian.PutUint32(u.made.Info, u.here()-4)
-	return u.made, nil
+	binary.LittleEndian.PutUint32(u.out.Info, u.here()-4)
+	return u.out, nil
 }
 
 // code ranges and location lists (DWARF 5, 7.25 and 7.29).
@@ -178,12 +178,12 @@ const (
 
 // ranges writes code as a list, and returns the attribute for it.
 func (u *unit) ranges(list []symbol.CodeRange) attr {
-	at := len(u.made.Rnglists)
+	at := len(u.out.Rnglists)
 	for _, r := range list {
-		u.made.Rnglists = append(u.made.Rnglists, rleStartEnd)
-		u.made.Rnglists = u.appendAddress(u.appendAddress(u.made.Rnglists, r.Start), r.End)
+		u.out.Rnglists = append(u.out.Rnglists, rleStartEnd)
+		u.out.Rnglists = u.appendAddress(u.appendAddress(u.out.Rnglists, r.Start), r.End)
 	}
-	u.made.Rnglists = append(u.made.Rnglists, rleEnd)
+	u.out.Rnglists = append(u.out.Rnglists, rleEnd)
 	return attr{name: dw.AttrRanges, form: dw.FormSecOffset, n: uint64(at)} //nolint:gosec // not negative
 }
 
@@ -195,13 +195,13 @@ type placed struct {
 
 // locations writes a location list, and returns the attribute for it.
 func (u *unit) locations(list []placed) attr {
-	at := len(u.made.Loclists)
-	b := u.made.Loclists
+	at := len(u.out.Loclists)
+	b := u.out.Loclists
 	for i := range list {
 		b = append(b, lleStartEnd)
 		b = u.appendAddress(u.appendAddress(b, list[i].Start), list[i].End)
 		b = append(binary.AppendUvarint(b, uint64(len(list[i].expr))), list[i].expr...)
 	}
-	u.made.Loclists = append(b, lleEnd)
+	u.out.Loclists = append(b, lleEnd)
 	return attr{name: dw.AttrLocation, form: dw.FormSecOffset, n: uint64(at)} //nolint:gosec // not negative
 }

@@ -32,11 +32,11 @@ type Resolver struct {
 	sources []*source // in the order of preference
 	lists   []*source // of functions, likewise
 
-	symbols func() *symtab.Table
-	dwarf   func() *dwarf.Reader    // returns nil where there is none
-	pdb     func() *pdb.File        // returns nil where there is none
-	golang  func() *gopclntab.Table // returns nil where there is none
-	made    func() *dwarf.Reader    // of the PDB file; returns nil where there is none
+	symbols   func() *symtab.Table
+	dwarf     func() *dwarf.Reader    // returns nil where there is none
+	pdb       func() *pdb.File        // returns nil where there is none
+	golang    func() *gopclntab.Table // returns nil where there is none
+	variables func() *dwarf.Reader    // of the PDB file; returns nil where there is none
 
 	damaged atomic.Bool // there is debug information that cannot be read
 
@@ -58,7 +58,7 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r.dwarf = sync.OnceValue(r.openDWARF)
 	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
-	r.made = sync.OnceValue(r.openMade)
+	r.variables = sync.OnceValue(r.openGenerated)
 	dwarf := describing(r.dwarf)  // of the debug file, else of the object
 	pdb := listing(r.pdb)         // likewise
 	golang := listing(r.golang)   // .gopclntab
@@ -134,7 +134,7 @@ func (r *Resolver) openPDB() *pdb.File {
 		return nil
 	}
 	base, _ := r.o.ImageBase()
-	f, err := pdb.New(o.Name(), o.Data(), base)
+	f, err := pdb.OpenObject(o, base)
 	if err != nil {
 		r.damaged.Store(true)
 		r.Note(err)
@@ -154,8 +154,8 @@ func (r *Resolver) pdbObject() *object.Object {
 	return nil
 }
 
-// openMade makes a reader of the variables and types of the PDB file.
-func (r *Resolver) openMade() *dwarf.Reader {
+// openGenerated makes a reader of the variables and types of the PDB file.
+func (r *Resolver) openGenerated() *dwarf.Reader {
 	f := r.pdb()
 	if f == nil {
 		return nil
@@ -342,11 +342,11 @@ func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
 // PDB returns the PDB file of the object; nil where there is none.
 func (r *Resolver) PDB() *pdb.File { return r.pdb() }
 
-// Variables returns the reader of the object's variables and types: DWARF, else what is made of its
-// PDB file when it is needed; nil where there is neither.
+// Variables returns the reader of the object's variables and types: of DWARF, else of the PDB
+// file, which is translated when it is needed; nil where there is neither.
 func (r *Resolver) Variables() *dwarf.Reader {
 	if d := r.dwarf(); d != nil {
 		return d
 	}
-	return r.made()
+	return r.variables()
 }

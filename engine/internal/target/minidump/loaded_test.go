@@ -136,3 +136,72 @@ func TestModulesThatShareMemoryCostAsMuchAsTheDump(t *testing.T) {
 		t.Errorf("%d of %d images were read", read, n)
 	}
 }
+
+// smallImage is an image for x86-64 with one section of code and no tables.
+func smallImage() []byte {
+	le := binary.LittleEndian
+	b := make([]byte, 0x2000)
+	copy(b, "MZ")
+	le.PutUint32(b[0x3c:], 0x40)
+	copy(b[0x40:], "PE\x00\x00")
+	h := b[0x44:]
+	le.PutUint16(h, 0x8664)
+	le.PutUint16(h[2:], 1)
+	le.PutUint32(h[4:], 77)
+	le.PutUint16(h[16:], 240)
+	o := h[20:]
+	le.PutUint16(o, 0x20b)
+	le.PutUint64(o[24:], loadedAt)
+	le.PutUint32(o[56:], uint32(len(b)))
+	le.PutUint32(o[60:], 0x400)
+	le.PutUint32(o[108:], 16)
+	s := o[240:]
+	copy(s, ".text")
+	le.PutUint32(s[8:], 0x1000)
+	le.PutUint32(s[12:], 0x1000)
+	le.PutUint32(s[36:], 0x60000020)
+	return b
+}
+
+// FuzzTarget opens dumps with images in their memory as targets, and uses what they have.
+func FuzzTarget(f *testing.F) {
+	m := loadedModule{image: smallImage()}
+	f.Add(m.dump(9, 77, [2]int{0x1000, 0x1000}).Bytes())
+	f.Add(m.dump(9, 77, [2]int{0x1000, 0x1800}).Bytes())
+	root := f.TempDir()
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		d, err := Read("fuzz.dmp", data)
+		if err != nil {
+			return
+		}
+		state, err := newTarget(d, Options{Finder: object.Finder{Sysroot: root}, Describe: describe})
+		if err != nil {
+			return
+		}
+		defer state.Close()
+		for _, module := range state.Modules() {
+			if o := module.Object; o != nil && o.IsLoaded() {
+				_ = o.Data()
+				_ = o.BuildID()
+				_ = o.Problems()
+				_, _ = o.PE().Exports()
+				base, _ := o.ImageBase()
+				_, _ = o.ReadAddress(make([]byte, 64), base+0x1000)
+			}
+		}
+		_, _ = state.ReadMemory(0, loadedAt, make([]byte, 64))
+	})
+}
+
+// The seeds of FuzzTarget are images that are used.
+func TestASmallImageIsUsed(t *testing.T) {
+	m := loadedModule{image: smallImage()}
+	state := openTarget(t, m.dump(9, 77, [2]int{0x1000, 0x1800}))
+	o := state.Modules()[0].Object
+	if o == nil || !o.IsLoaded() {
+		t.Fatalf("%+v", state.Modules()[0])
+	}
+	if n, err := o.ReadAddress(make([]byte, 64), loadedAt+0x1000); n != 0 || err == nil {
+		t.Errorf("%d bytes were read where there are none: %v", n, err)
+	}
+}

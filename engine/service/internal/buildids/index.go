@@ -204,7 +204,7 @@ func (s *scan) file(path string, d fs.DirEntry) {
 	s.known[path] = known{now, filesOf(path, now)}
 }
 
-// magics are what the files begin with that may be given: ELF files and PDB files.
+// magics begin the files that may be given: ELF files and PDB files.
 var magics = []string{"\x7fELF", "Microsoft C/C++ MSF 7.00"}
 
 // isCode reports whether a regular file begins as a code object, or its debug information, does.
