@@ -61,6 +61,13 @@ func TestProgramsOfWindowsUnderWine(t *testing.T) {
 		built.Commands = append(built.Commands, []string{mingwCXX, "-g", level, "-static", "-o", "wine" + level + ".exe", filepath.Join(source, "wine.cc"), "-ldbghelp"})
 	}
 	dir, shared := built.Make(t), t.TempDir()
+	t.Cleanup(func() { // the server has the prefix open a while longer
+		for _, option := range []string{"-k", "-w"} {
+			cmd := exec.Command("/usr/lib/wine/wineserver64", option)
+			cmd.Env = append(os.Environ(), "WINEPREFIX="+filepath.Join(shared, "prefix"))
+			_ = cmd.Run()
+		}
+	})
 	for _, level := range []string{"-O0", "-O2"} {
 		for _, way := range ways {
 			t.Run(way.name+level, func(t *testing.T) {

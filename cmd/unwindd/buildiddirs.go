@@ -24,7 +24,7 @@ func (f *fileFlags) caches() []string {
 	return list
 }
 
-// drives returns the directory with the links to the drives of the user's Wine; "" where files are those of another
+// drives returns the directory with the links to the drives of the user's Wine; "" where files are of another
 // machine.
 func (f *fileFlags) drives() string {
 	prefix := os.Getenv("WINEPREFIX")
