@@ -81,7 +81,7 @@ func compareI386(t *testing.T, core, printed string) (count int) {
 			}
 			for _, f := range th.Frames {
 				if !f.Inlined {
-					ours = append(ours, strings.TrimPrefix(string(f.PC), "0x"))
+					ours = append(ours, strings.TrimPrefix(f.PC, "0x"))
 				}
 			}
 		}
