@@ -24,8 +24,8 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 50_800_000, 681, 339, []string{"github.com/nats-io/nats-server/v2/server"}},
-	{"unwindd-plugins", nil, 19_100_000, 355, 167, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
+	{"unwindd", []string{"version"}, 52_100_000, 691, 346, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd-plugins", nil, 19_100_000, 357, 169, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 
 func TestWeightOfExecutables(t *testing.T) {

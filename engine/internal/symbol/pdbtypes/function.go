@@ -26,6 +26,13 @@ type functionWriter struct {
 	left    int // parameters of which the records do not tell that they are such
 
 	variable *variable // whose places follow; nil: none
+	placed   map[variableName]bool
+}
+
+// variableName is a variable whose place was read.
+type variableName struct {
+	name string
+	typ  codeview.TypeIndex
 }
 
 // maxDepth bounds the scopes in one another.
@@ -45,7 +52,7 @@ func (m *maker) Function(address uint64) (dwarf.GeneratedUnit, error) {
 	if !isKnown {
 		dwLanguage = dw.LangCPP14
 	}
-	w := &functionWriter{unit: m.newUnit(false, 0), records: r, sites: r.Sites(), code: r.Code()}
+	w := &functionWriter{unit: m.newUnit(false, 0), records: r, sites: r.Sites(), code: r.Code(), placed: map[variableName]bool{}}
 	w.entry(dw.TagCompileUnit, true, number(dw.AttrLanguage, dwLanguage))
 	isFirst := true
 	var failed error
@@ -101,11 +108,12 @@ func (w *functionWriter) begin(s pdb.Record) {
 	w.entry(dw.TagSubprogram, true, attrs...)
 }
 
-// readFrame reads the record of the frame, which lies among the first of the function.
+// readFrame reads the record of the frame. Clang writes it first, Microsoft's compiler after the
+// variables that it is needed for.
 func (w *functionWriter) readFrame() {
 	w.records.Each(func(s pdb.Record) bool {
 		if s.Kind != symFrameProc {
-			return s.Kind != symBlock && s.Kind != symInlineSite && s.Kind != symEnd
+			return true
 		}
 		f := fields{b: s.Data}
 		f.take(22)

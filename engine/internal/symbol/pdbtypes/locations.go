@@ -124,6 +124,7 @@ func (w *functionWriter) flush() {
 	}
 	if location, ok := w.location(v); ok {
 		attrs = append(attrs, location)
+		w.placed[variableName{v.name, v.typ}] = true
 	}
 	tag := dw.TagVariable
 	if v.isParameter {
@@ -251,6 +252,7 @@ const (
 func readLocal(w *functionWriter, s pdb.Record) error {
 	f := fields{b: s.Data}
 	typ, flags := f.typ(), f.u16()
+	w.left = 0 // these tell which are parameters
 	w.declare(f.text(), typ, flags&localIsParameter != 0)
 	return nil
 }
@@ -424,8 +426,12 @@ func behind(expr []byte, offset int64) []byte {
 }
 
 // single writes a variable that has one place in the whole body. The first of these in a function
-// are its parameters.
+// are its parameters. Microsoft's compiler writes variables of optimized code that are in memory once
+// more so, behind the records of their places.
 func (w *functionWriter) single(name string, typ codeview.TypeIndex, expr []byte, isBounded bool) error {
+	if w.placed[variableName{name, typ}] {
+		return nil
+	}
 	w.declare(name, typ, w.scopes == 0 && w.left > 0)
 	w.left--
 	p := place{expr: expr}

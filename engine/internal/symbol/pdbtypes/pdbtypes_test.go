@@ -5,6 +5,7 @@ package pdbtypes
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -142,6 +143,60 @@ func TestVariablesOfFunctionsAreInTheirScopes(t *testing.T) {
 		if diff := cmp.Diff(x.want, variablesAt(t, r, x.address)); diff != "" {
 			t.Errorf("%#x: %s", x.address, diff)
 		}
+	}
+}
+
+// behindVariables moves the record of each function's frame behind its variables, where Microsoft's
+// compiler has it, and returns how many were moved.
+func behindVariables(data []byte) (moved int) {
+	le := binary.LittleEndian
+	for at := 0; at+4 < len(data); at++ {
+		size := 2 + int(le.Uint16(data[at:]))
+		if size != 32 || le.Uint16(data[at+2:]) != symFrameProc {
+			continue
+		}
+		end := at + size
+		for depth := 0; end+4 < len(data); end += 2 + int(le.Uint16(data[end:])) {
+			kind := le.Uint16(data[end+2:])
+			if kind == symBlock || kind == symInlineSite {
+				depth++
+			} else if kind == symEnd || kind == symProcIDEnd || kind == symInlineSiteEnd {
+				depth--
+			}
+			if depth < 0 {
+				break
+			}
+		}
+		record := bytes.Clone(data[at : at+size])
+		copy(data[at:], data[at+size:end])
+		copy(data[end-size:], record)
+		moved++
+		at = end
+	}
+	return moved
+}
+
+func TestFrameIsKnownBeforeTheRecordThatDescribesIt(t *testing.T) {
+	data := fixture(t)
+	r, _, functions := open(t, data)
+	moved := bytes.Clone(data)
+	if n := behindVariables(moved); n < 2 {
+		t.Fatalf("%d records of frames were moved, expected more", n)
+	}
+	other, _, _ := open(t, moved)
+	for _, name := range []string{"?unoptimized@@YAHHPEBDAEAUPoint@space@@PEAUUnknown@@P8Base@@EAAHXZPEQ4@H@Z", "?optimized@@YAHHUPair@@@Z"} {
+		if diff := cmp.Diff(variablesAt(t, r, functions[name]+5), variablesAt(t, other, functions[name]+5)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestVariablesThatAreWrittenTwiceAreOne has the record of a place by a register behind the records of
+// the same variable, as Microsoft's compiler writes them.
+func TestVariablesThatAreWrittenTwiceAreOne(t *testing.T) {
+	w := &functionWriter{unit: &unit{}, placed: map[variableName]bool{{"argc", 0x74}: true}}
+	if err := w.single("argc", 0x74, []byte{dw.OpReg0}, true); err != nil || w.variable != nil || len(w.out.Info) > 0 {
+		t.Errorf("%v: a variable was written twice", err)
 	}
 }
 
