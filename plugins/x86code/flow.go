@@ -104,7 +104,13 @@ func (f *flow) run() error {
 	if err := f.Resume(f); err != nil {
 		return err
 	}
-	return f.followTables()
+	if err := f.followTables(); err != nil {
+		return err
+	}
+	if f.mode.Word == 4 && !f.IsAhead {
+		f.proveDepths()
+	}
+	return nil
 }
 
 // Examine tries a region, and the regions behind a number of calls. Where these are

@@ -116,7 +116,8 @@ func (m *Mode) lookAhead(code []byte, offset int, afterCall bool) (v view, err e
 	for r := range start.gpr {
 		start.gpr[r] = entryValue(uint8(r))
 	}
-	if r := m.removed(code, offset); afterCall && m.Word == 4 {
+	if afterCall && m.Word == 4 {
+		r := m.removed(code, offset)
 		if start.gpr[SP] = start.gpr[SP].plus(r.bytes); !r.isSure {
 			start.gpr[SP] = value{}
 		}

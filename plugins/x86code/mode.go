@@ -50,11 +50,12 @@ type Convention struct {
 // Mode reads the code of a convention. It is read only.
 type Mode struct {
 	Convention
-	StackOrder []uint8 // Search for functions that change stacks: an address from the stack pointer is on the current one
-	saved      []uint8 // Saved, by their encoding
-	preserved  uint16  // what a call keeps, as bits of the encoding's order
-	oneByte    *[256]uint16
-	reader     codeflow.Reader
+	StackOrder  []uint8  // Search for functions that change stacks: an address from the stack pointer is on the current one
+	saved       []uint8  // Saved, by their encoding
+	preserved   uint16   // what a call keeps, as bits of the encoding's order
+	signalTexts []string // the whole code of each of Signals
+	oneByte     *[256]uint16
+	reader      codeflow.Reader
 }
 
 // NewMode returns the reader of a convention's code.
@@ -66,6 +67,9 @@ func NewMode(c Convention) *Mode {
 	for _, r := range c.Saved {
 		m.saved = append(m.saved, m.GPROf(r))
 		m.preserved |= 1 << m.GPROf(r)
+	}
+	for _, signal := range c.Signals {
+		m.signalTexts = append(m.signalTexts, signal.text())
 	}
 	m.StackOrder = append([]uint8{SP}, slices.DeleteFunc(slices.Clone(c.Search), func(r uint8) bool { return r == SP })...)
 	m.reader = m.newReader()

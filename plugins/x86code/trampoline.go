@@ -37,8 +37,8 @@ func (c SignalCode) text() (code string) {
 func (m *Mode) trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	start, first := -1, offset
 	var found SignalCode
-	for _, signal := range m.Signals {
-		code := signal.text()
+	for n, signal := range m.Signals {
+		code := m.signalTexts[n]
 		for i := max(0, offset-len(code)); i <= offset; i++ {
 			if HasPrefix(r.Code[i:], code) && (i+len(code) > offset || r.Exact && isFill(r.Code[offset:])) {
 				start, first, found = i, i, signal
