@@ -142,6 +142,10 @@ var hashOfRust = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 // kind names the kind of a difference that the records explain; "": they do not.
 func (e *evidence) kind(address uint64, kind, ours, own string) string {
 	switch kind {
+	case "? no answer":
+		if e.hasAnswer(address, ours) {
+			return "no answer of llvm-symbolizer, here as llvm-pdbutil has the records"
+		}
 	case "? a symbol":
 		if e.isNameless(address) {
 			return "behind the end of the symbol before"
@@ -153,7 +157,7 @@ func (e *evidence) kind(address uint64, kind, ours, own string) string {
 		if e.isNamed(address, own) {
 			return "as llvm-pdbutil has the name"
 		}
-	case "? another line", "? another chain", "? another file of inlined code", "? another name of an inlined call", "? no answer":
+	case "? another line", "? another chain", "? another file of inlined code", "? another name of an inlined call":
 		if known := e.explain(address, ours); known != "" {
 			return known
 		}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// evidence is what llvm-pdbutil writes of a PDB file, by which differences are judged: its records as they
-// are, where llvm-symbolizer has read them in its own way.
+// evidence has the records of a PDB file as llvm-pdbutil writes them. Differences are judged by them,
+// where llvm-symbolizer has read them in its own way.
 type evidence struct {
 	lines         []lineBlock
 	functions     []withSites
@@ -186,8 +186,19 @@ func (e *evidence) explain(address uint64, answer string) (kind string) {
 	return ""
 }
 
-// has reports whether the inlined calls at an address are those of frames, innermost first: names and
-// positions. isMerged: an identifier is of several functions.
+// hasAnswer reports whether the inlined calls at an address and its line are as the records have them. Code
+// without a line has ??:0:0.
+func (e *evidence) hasAnswer(address uint64, answer string) bool {
+	if answer == nothing {
+		return e.isNameless(address)
+	}
+	position := answer[strings.LastIndex(answer, "\n")+1:]
+	isKnown := strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
+	return isKnown && e.explain(address, answer) != ""
+}
+
+// has reports whether the inlined calls at an address have the names and the lines of frames, innermost
+// first. isMerged: an identifier is of several functions.
 func (f *withSites) has(address uint64, frames []string) (isMerged, ok bool) {
 	next, depth := len(frames)/2-1, 0
 	for i := range f.sites {
