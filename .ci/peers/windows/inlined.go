@@ -187,10 +187,11 @@ func (e *evidence) explain(address uint64, answer string) (kind string) {
 }
 
 // hasAnswer reports whether the inlined calls at an address and its line are as the records have them. Code
-// without a line has ??:0:0.
+// without a line has ??:0:0. Of code of no function it reports whether a public symbol may name it.
 func (e *evidence) hasAnswer(address uint64, answer string) bool {
-	if answer == nothing {
-		return e.isNameless(address)
+	if !slices.ContainsFunc(e.functions, func(f withSites) bool { return f.start <= address && address < f.end }) {
+		isBare := strings.Count(answer, "\n") == 1
+		return isBare && strings.HasPrefix(answer, "??\n") == e.isNameless(address)
 	}
 	position := answer[strings.LastIndex(answer, "\n")+1:]
 	isKnown := strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
