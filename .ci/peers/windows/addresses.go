@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -51,21 +52,35 @@ func addressesOf(code []span, most uint64) (list []uint64) {
 	return list
 }
 
-// ask has a symbolizer name addresses, and returns an answer for each.
-func ask(addresses []uint64, argv ...string) ([]string, error) {
-	var in bytes.Buffer
-	for _, a := range addresses {
-		fmt.Fprintf(&in, "%#x\n", a)
-	}
-	var out, said bytes.Buffer
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &said
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%.2000s", strings.Join(argv, " "), err, said.Bytes())
-	}
-	answers := strings.Split(strings.TrimSuffix(out.String(), "\n\n"), "\n\n")
-	if len(answers) != len(addresses) {
-		return nil, fmt.Errorf("%s: %d answers to %d addresses", strings.Join(argv, " "), len(answers), len(addresses))
+// died is the answer for an address that a symbolizer died of, by a fault of its own.
+const died = "no answer"
+
+// ask has a symbolizer name addresses, and returns an answer for each. Where it dies of an address, it is
+// asked for the others again, until it has died too often: then it gave none for the others, too.
+func ask(addresses []uint64, argv ...string) (answers []string, err error) {
+	const mostDeaths = 200
+	for deaths := 0; len(answers) < len(addresses); deaths++ {
+		if deaths == mostDeaths {
+			return append(answers, slices.Repeat([]string{died}, len(addresses)-len(answers))...), nil
+		}
+		rest := addresses[len(answers):]
+		var in, out, said bytes.Buffer
+		for _, a := range rest {
+			fmt.Fprintf(&in, "%#x\n", a)
+		}
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &said
+		err := cmd.Run()
+		got := strings.Split(out.String(), "\n\n")
+		got = got[:len(got)-1]
+		answers = append(answers, got...)
+		switch {
+		case err == nil && len(got) == len(rest):
+		case err == nil || cmd.ProcessState.Exited() || len(got) >= len(rest):
+			return nil, fmt.Errorf("%s: %w, %d answers to %d addresses\n%.2000s", strings.Join(argv, " "), err, len(got), len(rest), said.Bytes())
+		default:
+			answers = append(answers, died)
+		}
 	}
 	return answers, nil
 }

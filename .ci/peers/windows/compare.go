@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -85,39 +86,15 @@ func (r *rig) compareAnswers(name, image, file string, addresses []uint64, base 
 		return err
 	}
 	c := newCount(r.details)
-	var lines []lineBlock
-	var procedures []procedure
+	j := judge{image: image, name: name}
 	for i, a := range addresses {
 		if ours[i] == theirs[i] {
 			c.equal++
 			continue
 		}
-		kind, own, other := kindOf(ours[i], theirs[i])
-		switch {
-		case kind == "? another line" && strings.Contains(name, "opticf"):
-			kind = "lines of another of the functions that were folded into one"
-		case kind == "? another line":
-			if lines == nil {
-				if lines, err = linesOf(image); err != nil {
-					return err
-				}
-			}
-			if hasLine(lines, a, ours[i][strings.LastIndex(ours[i], "\n")+1:]) {
-				kind = "as llvm-pdbutil has the lines"
-			}
-		case kind == "? another name" && strings.HasPrefix(name, "library"):
-			kind = "another reading of a name of the Itanium ABI"
-		case kind == "? another name" && strings.HasPrefix(own, "[thunk]"):
-			kind = "a thunk by its own name"
-		case kind == "? another name":
-			if procedures == nil {
-				if procedures, err = proceduresOf(image); err != nil {
-					return err
-				}
-			}
-			if isNamed(procedures, a, own) {
-				kind = "as llvm-pdbutil has the name"
-			}
+		kind, own, other, err := j.kind(a, ours[i], theirs[i])
+		if err != nil {
+			return err
 		}
 		c.differ(kind, "%#x: %.300q, llvm-symbolizer %.300q", a, own, other)
 	}
@@ -125,6 +102,70 @@ func (r *rig) compareAnswers(name, image, file string, addresses []uint64, base 
 		r.fail("%s: %d of %d addresses", name, n, len(addresses))
 	}
 	return nil
+}
+
+// judge finds the kinds of differences of a program.
+type judge struct {
+	image, name string
+	records     *evidence // nil: they were not needed yet
+}
+
+// kind names the kind of a difference at an address, and returns where the answers differ first.
+func (j *judge) kind(address uint64, ours, theirs string) (kind, own, other string, err error) {
+	kind, own, other = kindOf(ours, theirs)
+	switch {
+	case !strings.HasPrefix(kind, "?"):
+		return kind, own, other, nil
+	case kind == "? another line" && strings.Contains(j.name, "opticf"):
+		return "lines of another of the functions that were folded into one", own, other, nil
+	case kind == "? another name" && strings.HasPrefix(j.name, "library"):
+		return "another reading of a name of the Itanium ABI", own, other, nil
+	case kind == "? another name" && (strings.HasPrefix(own, "[thunk]") || strings.HasPrefix(own, "@ILT+")):
+		return "a thunk by its own name", own, other, nil
+	case kind == "? another name" && hashOfRust.MatchString(other):
+		return "a name of Rust that LLVM does not read", own, other, nil
+	}
+	if j.records == nil {
+		if j.records, err = evidenceOf(j.image); err != nil {
+			return kind, own, other, err
+		}
+	}
+	if known := j.records.kind(address, kind, ours, own); known != "" {
+		kind = known
+	}
+	return kind, own, other, nil
+}
+
+// hashOfRust is the end of a name of Rust's older mangling, which has the form of a C++ name.
+var hashOfRust = regexp.MustCompile(`::h[0-9a-f]{16}$`)
+
+// kind names the kind of a difference that the records explain; "": they do not.
+func (e *evidence) kind(address uint64, kind, ours, own string) string {
+	switch kind {
+	case "? no answer":
+		if e.hasAnswer(address, ours) {
+			return "no answer of llvm-symbolizer, here as llvm-pdbutil has the records"
+		}
+	case "? a symbol":
+		if e.isNameless(address) {
+			return "behind the end of the symbol before"
+		}
+	case "? another name":
+		if own == "??" && e.isNameless(address) {
+			return "code with a line, behind the end of the symbol before"
+		}
+		if e.isNamed(address, own) {
+			return "as llvm-pdbutil has the name"
+		}
+	case "? another line", "? another chain", "? another file of inlined code", "? another name of an inlined call":
+		if known := e.explain(address, ours); known != "" {
+			return known
+		}
+	}
+	if kind == "? another line" && hasLine(e.lines, address, ours[strings.LastIndex(ours, "\n")+1:]) {
+		return "as llvm-pdbutil has the lines"
+	}
+	return ""
 }
 
 // nothing is the answer for an address of which nothing is known.
@@ -136,13 +177,13 @@ func kindOf(ours, theirs string) (kind, own, other string) {
 	isBare := len(b) == 2 && b[1] == "??:0:0" // a symbol, which need not have the address
 	switch {
 	case ours == nothing && isBare:
-		return "behind the end of the symbol before", ours, theirs
+		return "? a symbol", ours, theirs
+	case theirs == died:
+		return "? no answer", ours, theirs
 	case theirs == nothing:
 		return "? only unwindd names", ours, theirs
 	case ours == nothing:
 		return "? missing", ours, theirs
-	case len(a) > len(b) && slices.Equal(a[len(a)-len(b):], b):
-		return "inlined further", ours, theirs // LLVM takes a call to begin where its annotations give a length
 	case len(a) != len(b):
 		return "? another chain", ours, theirs
 	}
@@ -151,12 +192,14 @@ func kindOf(ours, theirs string) (kind, own, other string) {
 		case a[i] == b[i]:
 		case i%2 == 0 && strings.HasPrefix(b[i], "_$LT$"):
 			return "a name of Rust that LLVM does not read", a[i], b[i]
+		case i%2 == 0 && i+2 < len(a):
+			return "? another name of an inlined call", a[i], b[i]
 		case i%2 == 0:
 			return "? another name", a[i], b[i]
 		case strings.Contains(b[i], ":15732480:"): // 0xf00f00: debuggers do not step into it
 			return "code without a line, of which LLVM prints the mark", a[i], b[i]
 		case i+2 < len(a) && isOtherFile(a[i], b[i]):
-			return "the file that the annotations of an inlined call set", a[i], b[i]
+			return "? another file of inlined code", a[i], b[i]
 		default:
 			return "? another line", fmt.Sprintf("%s in frame %d of %d: %s", a[i-1], i/2, len(a)/2, a[i]), b[i]
 		}

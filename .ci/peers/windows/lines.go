@@ -4,9 +4,8 @@ package main
 
 import (
 	"debug/pe"
-	"os/exec"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,9 +28,11 @@ var (
 	fileLine  = regexp.MustCompile(`^(\S.*) \((?:no checksum|[A-Z0-9-]+: [0-9A-F]+)\)$`)
 )
 
-// linesOf reads the line tables of a program as llvm-pdbutil writes them. llvm-symbolizer is no judge of
-// code whose lines are of several files: before the first row of a later part it takes that row.
-func linesOf(image string) ([]lineBlock, error) {
+// sectionStarts are the addresses of the sections of an image.
+type sectionStarts []uint64
+
+// sectionsOf reads the addresses of sections.
+func sectionsOf(image string) (sectionStarts, error) {
 	f, err := pe.Open(image)
 	if err != nil {
 		return nil, err
@@ -44,24 +45,39 @@ func linesOf(image string) ([]lineBlock, error) {
 	case *pe.OptionalHeader64:
 		base = h.ImageBase
 	}
-	out, err := exec.Command("llvm-pdbutil-22", "dump", "-l", filepath.Join(filepath.Dir(image), "a.pdb")).Output()
-	if err != nil {
-		return nil, err
+	var starts sectionStarts
+	for _, s := range f.Sections {
+		starts = append(starts, base+uint64(s.VirtualAddress))
 	}
+	return starts, nil
+}
+
+// address returns the address of SECTION:OFFSET, in decimal digits.
+func (s sectionStarts) address(section, offset string) (address uint64, ok bool) {
+	n, _ := strconv.Atoi(section)
+	o, err := strconv.ParseUint(offset, 10, 64)
+	if err != nil || n < 1 || n > len(s) {
+		return 0, false
+	}
+	return s[n-1] + o, true
+}
+
+// linesOf reads line tables as llvm-pdbutil writes them. llvm-symbolizer is no judge of
+// code whose lines are of several files: before the first row of a later part it takes that row.
+func linesOf(text string, sections sectionStarts) []lineBlock {
 	var blocks []lineBlock
 	file, section := "", uint64(0)
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if m := fileLine.FindStringSubmatch(line); m != nil {
 			file = m[1]
 			continue
 		}
 		if m := blockLine.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			if n < 1 || n > len(f.Sections) {
+			var ok bool
+			if section, ok = sections.address(m[1], "0"); !ok {
 				continue
 			}
-			section = base + uint64(f.Sections[n-1].VirtualAddress)
 			start, _ := strconv.ParseUint(m[2], 16, 64)
 			end, _ := strconv.ParseUint(m[3], 16, 64)
 			blocks = append(blocks, lineBlock{span: span{section + start, section + end}, file: file})
@@ -75,7 +91,7 @@ func linesOf(image string) ([]lineBlock, error) {
 			}
 		}
 	}
-	return blocks, nil
+	return blocks
 }
 
 // hasLine reports whether a position FILE:LINE:COLUMN is of a row that is in force at an address: of
@@ -122,44 +138,10 @@ type procedure struct {
 	name string
 }
 
-// proceduresOf lists the functions of a program as llvm-pdbutil does. llvm-symbolizer takes a public symbol
-// of the same address for one of them, and a leading underscore of 32-bit x86 from all names.
-func proceduresOf(image string) ([]procedure, error) {
-	f, err := pe.Open(image)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	base := uint64(0)
-	switch h := f.OptionalHeader.(type) {
-	case *pe.OptionalHeader32:
-		base = uint64(h.ImageBase)
-	case *pe.OptionalHeader64:
-		base = h.ImageBase
-	}
-	out, err := exec.Command("llvm-pdbutil-22", "dump", "-symbols", filepath.Join(filepath.Dir(image), "a.pdb")).Output()
-	if err != nil {
-		return nil, err
-	}
-	var list []procedure
-	for _, m := range procLine.FindAllStringSubmatch(string(out), -1) {
-		segment, _ := strconv.Atoi(m[2])
-		offset, _ := strconv.ParseUint(m[3], 10, 64)
-		size, _ := strconv.ParseUint(m[4], 10, 64)
-		if segment >= 1 && segment <= len(f.Sections) {
-			start := base + uint64(f.Sections[segment-1].VirtualAddress) + offset
-			list = append(list, procedure{span{start, start + size}, m[1]})
-		}
-	}
-	return list, nil
-}
-
-// isNamed reports whether a function with a name has an address.
-func isNamed(list []procedure, address uint64, name string) bool {
-	for i := range list {
-		if p := &list[i]; address >= p.start && address < p.end && bare(p.name) == bare(name) {
-			return true
-		}
-	}
-	return false
+// isNamed reports whether a function with a name has an address by its record. llvm-symbolizer takes a
+// public symbol of the same address for one of them, and a leading underscore of 32-bit x86 from all names.
+func (e *evidence) isNamed(address uint64, name string) bool {
+	return slices.ContainsFunc(e.functions, func(f withSites) bool {
+		return address >= f.start && address < f.end && bare(f.name) == bare(name)
+	})
 }

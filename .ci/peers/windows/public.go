@@ -301,9 +301,12 @@ func (r *rig) isUndecorated(path string, d *dump, rva uint64, name string) bool 
 	return false
 }
 
+// hashOfNamespace is how MSVC names a namespace without a name.
+var hashOfNamespace = regexp.MustCompile(`\?A0x[0-9a-f]+`)
+
 // bare returns a function's name without what one of the two leaves out: parameters, spaces.
 func bare(name string) string {
-	name = strings.NewReplacer("class ", "", "struct ", "", "enum ", "", "dtor'", "destructor'", " ", "").Replace(name)
+	name = strings.NewReplacer("class ", "", "struct ", "", "enum ", "", "dtor'", "destructor'", " ", "").Replace(hashOfNamespace.ReplaceAllString(name, "`anonymousnamespace'"))
 	depth := 0
 	for i := 0; i < len(name); i++ {
 		switch {
