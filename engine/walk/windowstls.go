@@ -11,14 +11,6 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// environments are the registers with the address of the thread environment block of Windows, by
-// architecture, and the offset in it of ThreadLocalStoragePointer (winternl.h): an array of
-// addresses of blocks, by the numbers that the loader gives to modules.
-var environments = map[string]struct {
-	register string
-	offset   uint64
-}{"x86_64": {"gs.base", 0x58}, "aarch64": {"x18", 0x58}, "x86": {"fs.base", 0x2c}}
-
 // maxTLSIndex bounds the numbers of modules with thread-local storage.
 const maxTLSIndex = 1 << 16
 
@@ -32,8 +24,8 @@ func (w *walker) windowsBlock(ctx context.Context, m *target.Module) (uint64, er
 		return 0, errors.New("it has no TLS directory")
 	}
 	d := w.machine.Description
-	known := environments[m.Arch]
-	register, ok := d.RegisterByName(known.register)
+	known := m.Object.PE().Environment()
+	register, ok := d.RegisterByName(known.Register)
 	if !ok || m.Arch != w.thread.Arch {
 		return 0, fmt.Errorf("in a thread of %s of Windows: %w", w.thread.Arch, locexpr.ErrNoContext)
 	}
@@ -48,7 +40,7 @@ func (w *walker) windowsBlock(ctx context.Context, m *target.Module) (uint64, er
 	if index > maxTLSIndex {
 		return 0, fmt.Errorf("the number of the module is %d, expected at most %d", index, maxTLSIndex)
 	}
-	blocks, err := w.word(ctx, environment+known.offset, d.AddressBits)
+	blocks, err := w.word(ctx, environment+known.Blocks, d.AddressBits)
 	if err != nil {
 		return 0, fmt.Errorf("thread environment block: %w", err)
 	}

@@ -26,3 +26,18 @@ func (f *File) TLSIndex() (address uint64, ok bool, err error) {
 	}
 	return address, address != 0, nil
 }
+
+// An Environment is how code of a machine finds the thread environment block of Windows (winternl.h).
+type Environment struct {
+	Register string // that has its address; "" where the machine is not known
+	// Blocks is the offset of ThreadLocalStoragePointer in it: an array of addresses of the thread's
+	// blocks, by the numbers that the loader gives to modules.
+	Blocks uint64
+}
+
+var environments = map[uint16]Environment{
+	MachineX86_64: {"gs.base", 0x58}, MachineARM64: {"x18", 0x58}, MachineX86: {"fs.base", 0x2c},
+}
+
+// Environment returns where the thread environment block is in a process of the file's machine.
+func (f *File) Environment() Environment { return environments[f.header.machine] }
