@@ -197,13 +197,20 @@ func (e *evidence) explain(address uint64, answer string) (kind string) {
 // hasAnswer reports whether the inlined calls at an address and its line are as the records have them. Code
 // without a line has ??:0:0. Of code of no function it reports whether a public symbol may name it.
 func (e *evidence) hasAnswer(address uint64, answer string) bool {
-	if !slices.ContainsFunc(e.functions, func(f withSites) bool { return f.start <= address && address < f.end }) {
+	functions := 0
+	for i := range e.functions {
+		if f := &e.functions[i]; f.start <= address && address < f.end {
+			functions++
+		}
+	}
+	if functions == 0 {
 		isBare := strings.Count(answer, "\n") == 1
 		isThunk := slices.ContainsFunc(e.thunks, func(s span) bool { return s.start <= address && address < s.end })
 		return isBare && strings.HasPrefix(answer, "??\n") == (e.isNameless(address) && !isThunk)
 	}
 	position := answer[strings.LastIndex(answer, "\n")+1:]
-	isKnown := strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
+	isFolded := functions > 1 // each has its own lines
+	isKnown := isFolded || strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
 	return isKnown && e.explain(address, answer) != ""
 }
 
