@@ -16,6 +16,7 @@ import (
 type evidence struct {
 	lines         []lineBlock
 	functions     []withSites
+	thunks        []span
 	contributions []span          // code of object files
 	publics       map[uint64]bool // whether public symbols are marked as code
 }
@@ -49,6 +50,7 @@ var (
 	procedureAddress = regexp.MustCompile(`addr = (\d+):(\d+), code size = (\d+)`)
 	procedureName    = regexp.MustCompile("\\| S_[GL]PROC32(?:_ID|_DPC|_DPC_ID)? \\[size = \\d+\\] `(.*)`$")
 	publicFlags      = regexp.MustCompile("S_PUB32 .*\n +flags = (.*), addr = (\\d+):(\\d+)")
+	thunkLine        = regexp.MustCompile(`kind = [^,]+, size = (\d+), addr = (\d+):(\d+)`)
 	contributionLine = regexp.MustCompile(`SC\[.*\] +\| mod = \d+, (\d+):(\d+), size = (\d+)`)
 )
 
@@ -74,6 +76,12 @@ func evidenceOf(image string) (*evidence, error) {
 		if start, ok := sections.address(m[1], m[2]); ok {
 			size, _ := strconv.ParseUint(m[3], 10, 64)
 			e.contributions = append(e.contributions, span{start, start + size})
+		}
+	}
+	for _, m := range thunkLine.FindAllStringSubmatch(text["-symbols"], -1) {
+		if start, ok := sections.address(m[2], m[3]); ok {
+			size, _ := strconv.ParseUint(m[1], 10, 64)
+			e.thunks = append(e.thunks, span{start, start + size})
 		}
 	}
 	e.publics = map[uint64]bool{}
@@ -189,12 +197,20 @@ func (e *evidence) explain(address uint64, answer string) (kind string) {
 // hasAnswer reports whether the inlined calls at an address and its line are as the records have them. Code
 // without a line has ??:0:0. Of code of no function it reports whether a public symbol may name it.
 func (e *evidence) hasAnswer(address uint64, answer string) bool {
-	if !slices.ContainsFunc(e.functions, func(f withSites) bool { return f.start <= address && address < f.end }) {
+	functions := 0
+	for i := range e.functions {
+		if f := &e.functions[i]; f.start <= address && address < f.end {
+			functions++
+		}
+	}
+	if functions == 0 {
 		isBare := strings.Count(answer, "\n") == 1
-		return isBare && strings.HasPrefix(answer, "??\n") == e.isNameless(address)
+		isThunk := slices.ContainsFunc(e.thunks, func(s span) bool { return s.start <= address && address < s.end })
+		return isBare && strings.HasPrefix(answer, "??\n") == (e.isNameless(address) && !isThunk)
 	}
 	position := answer[strings.LastIndex(answer, "\n")+1:]
-	isKnown := strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
+	isFolded := functions > 1 // each has its own lines
+	isKnown := isFolded || strings.HasSuffix(position, ":0:0") || hasLine(e.lines, address, position)
 	return isKnown && e.explain(address, answer) != ""
 }
 
