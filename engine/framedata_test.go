@@ -41,6 +41,10 @@ func TestFramesOf32BitX86AreFoundByFrameData(t *testing.T) {
 			"STACK WIN 4 41b0 86 13 0 8 4 d8 0" + search + "STACK WIN 4 4290 18 4 0 8 0 4 0" + base + startup,
 			"40429e context, 404200 frame-data, 4053ec frame-data, 7c816fd7 frame-data",
 		},
+		"parameters of a called function that were counted as its caller's own": {
+			"STACK WIN 4 41b0 86 13 0 8 4 e0 0" + search + "STACK WIN 4 4290 18 4 0 8 0 4 0" + base + startup,
+			"40429e context, 404200 frame-data, 4053ec scan, 7c816fd7 frame-data?",
+		},
 		"parameters that are not known": {
 			"STACK WIN 4 41b0 86 13 0 8 4 e0 0" + search + startup,
 			"40429e context, 404200 frame-pointer, 4053ec scan?, 7c816fd7 frame-data?",

@@ -234,8 +234,21 @@ func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row
 // a word there is a return address.
 func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error) {
 	pcs, _, _ := w.stackWords(address, aboveBytes)
+	// The first function of a thread has the thread's function as an argument, behind whatever call.
+	pcs = slices.DeleteFunc(pcs, w.isFunctionStart)
 	sites, err := w.callSites(ctx, pcs...)
 	return err == nil && slices.ContainsFunc(sites, func(s code.CallSite) bool { return s.IsAfterCall }), err
+}
+
+// isFunctionStart reports whether a function is known to begin at an address.
+func (w *walker) isFunctionStart(pc uint64) bool {
+	s := w.segmentAt(pc)
+	if s == nil {
+		return false
+	}
+	address := s.ObjectAddress(pc)
+	b := s.Module.Code.BoundsAt(address)
+	return b.IsKnown && b.Start == address
 }
 
 // aboveBytes is how much of a stack is looked at to see if it continues.

@@ -34,13 +34,14 @@ func (f *frame) parametersBelow() (bytes uint64, isKnown bool) {
 
 // bySearch finds the caller of a frame whose row is searched. The return address is where the search
 // begins, if that is known and it may be one. Else the code is read, where it tells; else it is
-// searched, which is a guess.
+// searched, which is a guess. Clang's functions have room for the parameters of those that they call,
+// and count it: the search begins without them.
 func (w *walker) bySearch(ctx context.Context, f *frame, source *code.Row) (*frame, trace.Stopped) {
 	caller, err := w.recover(ctx, f, source)
 	if err != nil {
 		return nil, w.stopFor(err)
 	}
-	_, isKnown := f.parametersBelow()
+	below, isKnown := f.parametersBelow()
 	if isKnown && caller != nil {
 		if is, err := w.mayReturnFrom(ctx, f, caller.pc); err != nil {
 			return nil, w.stopFor(err)
@@ -48,7 +49,7 @@ func (w *walker) bySearch(ctx context.Context, f *frame, source *code.Row) (*fra
 			return caller, trace.Stopped{}
 		}
 	}
-	start := f.cfa + uint64(w.machine.returns) //nolint:gosec // it wraps, as addresses do
+	start := f.cfa - below + uint64(w.machine.returns) //nolint:gosec // it wraps, as addresses do
 	f.forget()
 	if caller, err := w.byCode(ctx, f); err != nil || caller != nil {
 		if err != nil {
@@ -75,7 +76,7 @@ func (w *walker) byCode(ctx context.Context, f *frame) (*frame, error) {
 		return nil, nil
 	}
 	source, err := f.module.ReadRow(ctx, f.offset, f.exact)
-	if err != nil || source == nil || !source.IsComplete {
+	if err != nil || source == nil {
 		return nil, err
 	}
 	f.source = source

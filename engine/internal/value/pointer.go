@@ -204,7 +204,7 @@ func (r *Reader) reference(ctx context.Context, v *trace.Value, t *dwarf.Type, l
 }
 
 // memberPointer reads a pointer to a member: for data an offset, for a function its address and
-// the adjustment of this (Itanium C++ ABI, 2.3).
+// the adjustment of this (Itanium C++ ABI, 2.3). MSVC has the address alone where no adjustment can be.
 func (r *Reader) memberPointer(ctx context.Context, v *trace.Value, t *dwarf.Type, l locexpr.Location) {
 	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
@@ -212,7 +212,16 @@ func (r *Reader) memberPointer(ctx context.Context, v *trace.Value, t *dwarf.Typ
 		return
 	}
 	order := r.context.ByteOrder()
-	if t.Size <= 8 {
+	word := uint64(t.Unit().AddressSize())
+	switch isFunction := pointsToFunction(t); {
+	case isFunction && t.Size == word:
+		text := "NULL"
+		if address := integer(b, order); address != 0 {
+			text = r.symbolText(address)
+		}
+		setText(v, text)
+		return
+	case !isFunction && t.Size <= 8:
 		n := integer(b, order)
 		if n == ^uint64(0)>>(64-8*t.Size) {
 			setText(v, "NULL")
@@ -238,6 +247,15 @@ func (r *Reader) memberPointer(ctx context.Context, v *trace.Value, t *dwarf.Typ
 		text += fmt.Sprintf(", this adjustment %d", int64(adjustment))
 	}
 	setText(v, text)
+}
+
+// pointsToFunction reports whether a pointer to a member is one to a function.
+func pointsToFunction(t *dwarf.Type) bool {
+	target, err := t.Element()
+	if err == nil {
+		target, err = target.Plain()
+	}
+	return err == nil && target.Kind == dwarf.KindSubroutine
 }
 
 // memberName returns the member at an offset of the class of a pointer to a member.
