@@ -157,10 +157,10 @@ func behindVariables(data []byte) (moved int) {
 		}
 		end := at + size
 		for depth := 0; end+4 < len(data); end += 2 + int(le.Uint16(data[end:])) {
-			kind := le.Uint16(data[end+2:])
-			if kind == symBlock || kind == symInlineSite {
+			switch le.Uint16(data[end+2:]) {
+			case symBlock, symInlineSite:
 				depth++
-			} else if kind == symEnd || kind == symProcIDEnd || kind == symInlineSiteEnd {
+			case symEnd, symProcIDEnd, symInlineSiteEnd:
 				depth--
 			}
 			if depth < 0 {
