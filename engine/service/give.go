@@ -287,7 +287,7 @@ func absent(f object.RemoteFile) error {
 	switch {
 	case f.Source != "":
 		return notFound.new(fmt.Sprintf("no source file of this path is known of build ID %x: sources beneath --sysroot are given where debug information of the server's own folders names them", f.BuildID))
-	case len(f.BuildID) == 0:
+	case len(f.BuildID) == 0 || f.Kind == object.RemotePDB:
 		return notFound.new(fmt.Sprintf("nobody here has the file %q with the identifier %q", f.Name, f.ID))
 	}
 	return notFound.new(fmt.Sprintf("nobody here has the %s of build ID %x", f.Kind, f.BuildID))
