@@ -47,6 +47,22 @@ func stackNames(p *trace.Profile, stack uint32) (names []string) {
 	return names
 }
 
+// recordWaits records a program, and returns its profile and what the program wrote.
+func recordWaits(t *testing.T, perf, program string, events []string) (*trace.Profile, string) {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "perf.data")
+	args := append([]string{"record", "-q", "-m", "1024", "-o", data, "--call-graph", "dwarf,2048"}, events...)
+	out, err := exec.Command(perf, append(args, "--", program)...).CombinedOutput()
+	if err != nil {
+		oracle.Missing(t, "perf %q: %v\n%s", args, err, out)
+	}
+	p, err := newX86Engine(t, Options{}).Profile(context.Background(), data, trace.ProfileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, string(out)
+}
+
 // TestOffCPUTimeIsWhatTheProgramWaited records a program that measures its own waits, in the ways
 // in which perf records switches.
 func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
@@ -65,15 +81,12 @@ func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
 		{"one program, no switches to it", "-e sched:sched_switch", "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			data := filepath.Join(t.TempDir(), "perf.data")
-			args := append([]string{"record", "-q", "-m", "1024", "-o", data, "--call-graph", "dwarf,2048"}, strings.Fields(test.args)...)
-			out, err := exec.Command(perf, append(args, "--", program)...).CombinedOutput()
-			if err != nil {
-				oracle.Missing(t, "perf %q: %v\n%s", args, err, out)
-			}
-			p, err := newX86Engine(t, Options{}).Profile(context.Background(), data, trace.ProfileOptions{})
-			if err != nil {
-				t.Fatal(err)
+			p, out := recordWaits(t, perf, program, strings.Fields(test.args))
+			for range 2 { // kernels leave switches out while others take all processors, and do not say so
+				if !strings.Contains(strings.Join(p.Problems, "\n"), "misses when they ran again") {
+					break
+				}
+				p, out = recordWaits(t, perf, program, strings.Fields(test.args))
 			}
 			if p.Lost > 0 {
 				t.Skipf("%d samples were lost on this machine", p.Lost)
@@ -82,7 +95,7 @@ func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
 			if strings.Contains(strings.Join(p.Problems, "\n"), "left out") {
 				least = 0.6 // threads of other users ran before, whose switches are not recorded
 			}
-			for line := range strings.Lines(string(out)) {
+			for line := range strings.Lines(out) {
 				var function string
 				var want float64
 				if n, _ := fmt.Sscanf(line, "%s %f", &function, &want); n != 2 {
@@ -103,7 +116,7 @@ func TestOffCPUTimeIsWhatTheProgramWaited(t *testing.T) {
 				}
 				t.Logf("%s: %.2f%% of %.0f ns; %v", function, 100*float64(got)/want, want, leaves)
 			}
-			if !strings.Contains(string(out), "await ") {
+			if !strings.Contains(out, "await ") {
 				t.Fatalf("the program wrote %q", out)
 			}
 			if text := strings.Join(p.Problems, "\n"); strings.Contains(text, "does not say when they ran again") != (test.leaf == "") {
