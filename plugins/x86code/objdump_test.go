@@ -197,9 +197,9 @@ var operandText = regexp.MustCompile(`(?:%([fg])s:)?(-?0x[0-9a-f]+)?\((%\w+)?(?:
 
 // compareAccess holds the places that an instruction accesses against the first operand
 // that objdump writes.
-func (c *textCount) compareAccess(t *testing.T, mode *testMode, in *sdk.Instruction, code []byte, text string) {
+func (c *textCount) compareAccess(t *testing.T, mode *testMode, instruction *sdk.Instruction, code []byte, text string) {
 	m := operandText.FindStringSubmatch(text)
-	if m == nil || len(in.Accesses) == 0 {
+	if m == nil || len(instruction.Accesses) == 0 {
 		if m != nil && !withoutAccess.MatchString(text) {
 			c.withoutAccess++
 		}
@@ -234,16 +234,16 @@ func (c *textCount) compareAccess(t *testing.T, mode *testMode, in *sdk.Instruct
 		want.Segment = mode.GSBase
 	}
 	if m[3] == "%rip" {
-		want.Displacement += int64(in.Address) + int64(in.Size)
+		want.Displacement += int64(instruction.Address) + int64(instruction.Size)
 	}
 	c.accesses++
-	for _, got := range in.Accesses { // those of movs come in the other order
+	for _, got := range instruction.Accesses { // those of movs come in the other order
 		got.IsRead, got.IsWrite, got.Size, got.AddressBits = false, false, 0, 0
 		if got == want {
 			return
 		}
 	}
-	t.Errorf("% x: %s: accesses %+v, expected %+v", code, text, in.Accesses, want)
+	t.Errorf("% x: %s: accesses %+v, expected %+v", code, text, instruction.Accesses, want)
 }
 
 // withoutAccess are instructions that only use an address, and those with a vector of

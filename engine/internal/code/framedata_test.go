@@ -65,27 +65,27 @@ func openFrameProgram(t *testing.T, image, symbols string) *frameProgram {
 	return p
 }
 
-// compare holds the row of frame data at a position against DWARF's. more is what lies between the
-// stack pointer and the frame, of a called function.
-func (p *frameProgram) compare(t *testing.T, at framerules.Position, more uint64) (isCompared bool) {
+// compare compares the row that frame data gives at a position with the row of DWARF. more is the number
+// of bytes of a called function between the stack pointer and the frame.
+func (p *frameProgram) compare(t *testing.T, position framerules.Position, more uint64) (isCompared bool) {
 	t.Helper()
-	fde, err := p.table.FDE(at.Address)
+	fde, err := p.table.FDE(position.Address)
 	if err != nil {
 		return false // a function that the program only needs to be linked
 	}
 	var want, got cfi.Row
-	if err := fde.RowAt(at.Address, &want); err != nil {
+	if err := fde.RowAt(position.Address, &want); err != nil {
 		t.Fatal(err)
 	}
-	d, ok := p.symbols.FrameData(at.Address)
+	d, ok := p.symbols.FrameData(position.Address)
 	if !ok {
-		t.Errorf("%#x: no frame data", at.Address)
+		t.Errorf("%#x: no frame data", position.Address)
 		return false
 	}
-	at.IsFirst = isFirst(p.symbols, &d)
-	isSearched, err := framerules.Row(&got, &d, at, i386Register)
+	position.IsFirst = isFirst(p.symbols, &d)
+	isSearched, err := framerules.Row(&got, &d, position, i386Register)
 	if err != nil {
-		t.Errorf("%#x: %v", at.Address, err)
+		t.Errorf("%#x: %v", position.Address, err)
 		return false
 	}
 	if isSearched {
@@ -94,18 +94,18 @@ func (p *frameProgram) compare(t *testing.T, at framerules.Position, more uint64
 	if got.CFA.Kind != cfi.CFARegister || got.CFA.Register != want.CFA.Register {
 		return false // another base, of which the offset is not known here
 	}
-	if isSearched && at.IsExact && want.CFA.Offset > got.CFA.Offset {
+	if isSearched && position.IsExact && want.CFA.Offset > got.CFA.Offset {
 		return false // parameters of a call are being pushed: the return address is searched above
 	}
 	if got.CFA.Offset != want.CFA.Offset {
-		t.Errorf("%#x, exact %v: CFA %d %+d, DWARF %+d, by %q", at.Address, at.IsExact, got.CFA.Register, got.CFA.Offset, want.CFA.Offset, d.Program)
+		t.Errorf("%#x, exact %v: CFA %d %+d, DWARF %+d, by %q", position.Address, position.IsExact, got.CFA.Register, got.CFA.Offset, want.CFA.Offset, d.Program)
 	}
 	for _, name := range []string{"$ebp", "$ebx", "$esi", "$edi", "$eip"} {
-		// DWARF has saved registers at the end of a prologue only.
+		// DWARF has saved registers position the end of a prologue only.
 		own, _ := got.Rule(i386[name])
 		other, _ := want.Rule(i386[name])
 		if other.Kind == cfi.Offset && own.Kind != cfi.Undefined && (own.Kind != cfi.Offset || own.Offset != other.Offset) {
-			t.Errorf("%#x, exact %v: %s %+v, DWARF %+v, by %q", at.Address, at.IsExact, name, own, other, d.Program)
+			t.Errorf("%#x, exact %v: %s %+v, DWARF %+v, by %q", position.Address, position.IsExact, name, own, other, d.Program)
 		}
 	}
 	return true

@@ -152,7 +152,8 @@ func windowsModule(t *testing.T) *Module {
 	return m
 }
 
-// Code of ARM64EC in a file for x86-64 is not unwound as x86-64's, and the module says what it is.
+// A file for x86-64 may have code of ARM64EC. It is not unwound by the unwind codes of x86-64, and the
+// problems of the module name it.
 func TestCodeOfARM64ECIsNotUnwoundAsX64(t *testing.T) {
 	source, err := filepath.Abs("../pe/testdata")
 	if err != nil {

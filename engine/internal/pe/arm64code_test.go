@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A machineState is what is known of a function of arm64 at an instruction: sp and x29 relative to the CFA,
-// and where the caller's values are. It is found by executing the code, all ways through it.
+// machineState is the state of an arm64 function at an instruction: sp and x29 relative to the CFA, and
+// the places of the caller's values. The test executes all ways through the code to find it.
 type machineState struct {
 	sp, fp   int64
 	hasSP    bool
@@ -42,7 +42,7 @@ func (s *machineState) join(o *machineState) bool {
 		len(before.stored) != len(s.stored) || len(before.constant) != len(s.constant)
 }
 
-// base is what a register that addresses memory is above the CFA.
+// base returns the distance from the CFA to the address in a register; false where it is not known.
 func (s *machineState) base(r uint32) (int64, bool) {
 	switch r {
 	case 31:
@@ -73,26 +73,26 @@ func (s *machineState) setBase(r uint32, v int64, ok bool) {
 }
 
 // store stores a register of a size at an address.
-func (s *machineState) store(at int64, ok bool, column uint64, isKept bool, size int64) {
+func (s *machineState) store(place int64, ok bool, column uint64, isKept bool, size int64) {
 	if !ok {
 		return
 	}
-	for a := at - 7; a < at+size; a++ {
+	for a := place - 7; a < place+size; a++ {
 		delete(s.stored, a)
 	}
 	if isKept && size >= 8 {
-		s.stored[at] = column
+		s.stored[place] = column
 	}
 }
 
 // load loads a register.
-func (s *machineState) load(at int64, ok bool, r uint32, isFloat bool, size int64) {
+func (s *machineState) load(place int64, ok bool, r uint32, isFloat bool, size int64) {
 	column := uint64(r)
 	if isFloat {
 		column += arm64V0
 	}
-	has := ok && size >= 8 && s.stored[at] == column
-	if _, is := s.stored[at]; !is {
+	has := ok && size >= 8 && s.stored[place] == column
+	if _, is := s.stored[place]; !is {
 		has = false
 	}
 	if isFloat {
@@ -280,8 +280,8 @@ func statesOf(code []byte) map[int64]*machineState {
 	return states
 }
 
-// disagrees says what a row has that is not so in a state; "" where it is right. A CFA by a register
-// that is not known is not judged: its rules are.
+// disagrees describes the first rule of a row that contradicts a state; "" where there is none. Where the
+// state does not know the register of the CFA, only the other rules are compared.
 func disagrees(row *Row, s *machineState) string {
 	base, ok := s.base(uint32(row.CFA.Register))
 	if ok && base+row.CFA.Offset != 0 {

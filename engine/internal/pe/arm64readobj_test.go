@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// arm64Name is a register as llvm-readobj calls it, but for x30, which it calls lr in places.
+// arm64Name returns llvm-readobj's name of a register, and lr for x30, which llvm-readobj calls lr or x30.
 func arm64Name(r uint8) string {
 	switch {
 	case r == arm64LR:
@@ -122,8 +122,8 @@ func arm64Readobj(t testing.TB, path string) (all [][]string) {
 	return append(all, lines)
 }
 
-// compareARM64 compares the entries of a file with those of llvm-readobj, and returns how many
-// there are, and how many of them are packed.
+// compareARM64 compares the entries of a file with the ones that llvm-readobj prints. It returns the number
+// of entries, and how many of them are packed.
 func compareARM64(t *testing.T, path string) (entries, packed int) {
 	t.Helper()
 	f := open(t, path)

@@ -10,16 +10,16 @@ import (
 )
 
 // loadedAs is a file as a loader lays it out, behind a number of bytes.
-func loadedAs(f *File, file []byte, at int) (data []byte, pieces []Piece) {
-	data = make([]byte, at+int(f.SizeOfImage()))
-	copy(data[at:], file[:f.SizeOfHeaders()])
+func loadedAs(f *File, file []byte, offset int) (data []byte, pieces []Piece) {
+	data = make([]byte, offset+int(f.SizeOfImage()))
+	copy(data[offset:], file[:f.SizeOfHeaders()])
 	for _, s := range f.Sections() {
-		copy(data[at+int(s.RVA):], s.inFile(file))
+		copy(data[offset+int(s.RVA):], s.inFile(file))
 	}
-	return data, []Piece{{0, uint64(f.SizeOfImage()), uint64(at)}}
+	return data, []Piece{{0, uint64(f.SizeOfImage()), uint64(offset)}}
 }
 
-// allOf is what a file has: identity, exports, functions and rows.
+// allOf writes a file's identity, exports, functions and rows.
 func allOf(f *File) string {
 	var b strings.Builder
 	id, err := f.Identity()

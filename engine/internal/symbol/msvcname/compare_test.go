@@ -21,7 +21,7 @@ import (
 // tool is the program whose spelling of names is ours.
 const tool = "llvm-undname-22"
 
-// undname is what the tool makes of names; "" where it refuses one.
+// undname returns names as llvm-undname writes them; "" for one that it refuses.
 func undname(t *testing.T, names []string, flags ...string) []string {
 	t.Helper()
 	cmd := exec.Command(oracle.Tool(t, tool), flags...)
@@ -45,7 +45,7 @@ func undname(t *testing.T, names []string, flags ...string) []string {
 	return readable
 }
 
-// flags are those of the tool for each part of a style.
+// flags are the options of llvm-undname, each for a member of Style.
 var flags = []struct {
 	flag string
 	set  func(*Style)
@@ -55,7 +55,7 @@ var flags = []struct {
 	{"--no-variable-type", func(s *Style) { s.NoVariableType = true }},
 }
 
-// stackFlags are those of Stacks.
+// stackFlags are the options for the style Stacks.
 var stackFlags = []string{flags[0].flag, flags[1].flag, flags[2].flag, flags[3].flag}
 
 // notLLVMs are parts of names that llvm-undname does not read, or reads wrongly: docs/differences.md has

@@ -120,7 +120,7 @@ func (m *maker) array() string {
 	return m.one("Y0"+m.one("0", "2", "A@", "BA@"), "Y1"+m.one("07", "BA@A@"), "Y2333") + m.one("", "", "$$CB", "$$CA") + m.aType()
 }
 
-// bases are the codes of types without a structure that the tool reads, operatorCodes those of
+// bases are the codes of simple types that llvm-undname reads. operatorCodes are the codes of
 // operators.
 var (
 	bases         = slices.DeleteFunc(codes(primitives), func(code string) bool { return code == "_L" || code == "_M" })

@@ -86,9 +86,9 @@ func (l *symbolList) add(record []byte) uint32 {
 }
 
 // end adds a record that ends another, whose second field becomes its offset.
-func (l *symbolList) end(of uint32, kind uint16) {
+func (l *symbolList) end(opened uint32, kind uint16) {
 	at := l.add(symbolRecord(kind))
-	binary.LittleEndian.PutUint32(l.b[of-4+8:], at)
+	binary.LittleEndian.PutUint32(l.b[opened-4+8:], at)
 }
 
 // procedure adds a function without records in it.

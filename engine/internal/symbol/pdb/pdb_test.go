@@ -68,9 +68,9 @@ func odd() *testFile {
 }
 
 // bytesReplaceOffset moves trampolines by an offset.
-func bytesReplaceOffset(b []byte, by uint32) []byte {
+func bytesReplaceOffset(b []byte, difference uint32) []byte {
 	for at := 0; at+20 <= len(b); at += 20 {
-		copy(b[at+8:], bytesOf(uint32(b[at+8])|uint32(b[at+9])<<8+by))
+		copy(b[at+8:], bytesOf(uint32(b[at+8])|uint32(b[at+9])<<8+difference))
 	}
 	return b
 }
