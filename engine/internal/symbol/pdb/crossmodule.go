@@ -41,13 +41,13 @@ func (f *File) imported(x *moduleIndex, module, number uint32) (name, local uint
 		f.note(err)
 		return 0, 0, false
 	}
-	for ; len(r.b) >= 8; module-- {
-		name = r.u32()
-		ids := fields{b: r.take(4 * int(min(r.u32(), uint32(len(r.b)/4))))} //nolint:gosec // a part of a stream
+	for ; len(r.Rest) >= 8; module-- {
+		name = r.U32()
+		ids := fieldsOf(r.Take(4 * int(min(r.U32(), uint32(len(r.Rest)/4))))) //nolint:gosec // a part of a stream
 		if module == 0 {
-			ids.take(4 * int(number))
-			local = ids.u32()
-			return name, local, !ids.cut
+			ids.Take(4 * int(number))
+			local = ids.U32()
+			return name, local, !ids.IsCut
 		}
 	}
 	return 0, 0, false
@@ -60,8 +60,8 @@ func (f *File) exported(x *moduleIndex, local uint32) (global uint32, ok bool) {
 	}
 	r, err := readAt(x.stream, x.exports.offset, x.exports.size)
 	f.note(err)
-	for len(r.b) >= 8 {
-		from, to := r.u32(), r.u32()
+	for len(r.Rest) >= 8 {
+		from, to := r.U32(), r.U32()
 		if from == local {
 			return to, true
 		}
@@ -85,7 +85,7 @@ func (f *File) readModuleNumbers() map[string]int {
 			f.note(err)
 			break
 		}
-		name := r.b[:max(bytes.IndexByte(r.b, 0), 0)]
+		name := r.Rest[:max(bytes.IndexByte(r.Rest, 0), 0)]
 		if text := strings.ToLower(string(name)); text != "" {
 			numbers[text] = i
 			size += len(text) + 32

@@ -30,10 +30,10 @@ func (f *File) Data(yield func(name string, address, size uint64)) error {
 
 // variable calls yield with the variable of a record, if it has one.
 func (f *File) variable(r record, yield func(name string, address, size uint64)) {
-	first := r.u32() // the type of a variable, the flags of a public symbol
-	offset := r.u32()
-	rva, ok := f.dbi.rva(r.u16(), offset)
-	if !ok || r.cut {
+	first := r.U32() // the type of a variable, the flags of a public symbol
+	offset := r.U32()
+	rva, ok := f.dbi.rva(r.U16(), offset)
+	if !ok || r.IsCut {
 		return
 	}
 	size := uint64(0)
@@ -50,6 +50,6 @@ func (f *File) variable(r record, yield func(name string, address, size uint64))
 		return
 	}
 	if address, ok := f.address(rva); ok {
-		yield(r.text(), address, size)
+		yield(r.Text(), address, size)
 	}
 }

@@ -64,29 +64,29 @@ func (f *File) readDBI() (*dbi, error) {
 	if err != nil {
 		return nil, err
 	}
-	if signature := r.u32(); signature != dbiSignature {
+	if signature := r.U32(); signature != dbiSignature {
 		return nil, s.Errorf(0, "%#x, expected %#x", signature, uint32(dbiSignature))
 	}
-	r.u32() // version
-	d := &dbi{stream: s, age: r.u32()}
-	r.take(4) // the globals' stream, the linker's version
-	d.publicStream = r.u16()
-	r.u16()
-	d.recordStream = r.u16()
-	r.u16()
+	r.U32() // version
+	d := &dbi{stream: s, age: r.U32()}
+	r.Take(4) // the globals' stream, the linker's version
+	d.publicStream = r.U16()
+	r.U16()
+	d.recordStream = r.U16()
+	r.U16()
 	next := uint64(dbiHeader)
 	var parts [8]part
 	for i := range parts {
 		if i == 5 {
 			continue // a number between the sizes
 		}
-		parts[i] = part{size: r.u32()}
+		parts[i] = part{size: r.U32()}
 		if i == 4 {
-			r.u32()
+			r.U32()
 		}
 	}
-	flags := r.u16()
-	d.machine = r.u16()
+	flags := r.U16()
+	d.machine = r.U16()
 	d.isStripped = flags&flagStripped != 0
 	// In the order of the stream: modules, contributions, sections, files, type servers,
 	// edit and continue, debug streams.
@@ -113,8 +113,8 @@ func (d *dbi) readDebugStreams(f *File, p part) {
 	f.note(err)
 	for i := range d.debug {
 		d.debug[i] = noStream
-		if len(r.b) >= 2 {
-			d.debug[i] = r.u16()
+		if len(r.Rest) >= 2 {
+			d.debug[i] = r.U16()
 		}
 	}
 	number := d.debug[debugSections]
@@ -132,9 +132,9 @@ func (d *dbi) readDebugStreams(f *File, p part) {
 	if r, err = readAt(s, 0, s.Size()/size*size); err != nil {
 		f.note(err)
 	}
-	for len(r.b) >= size && len(d.sections) < noStream {
-		h := fields{b: r.take(size)[8:]}
-		length, start := h.u32(), h.u32()
+	for len(r.Rest) >= size && len(d.sections) < noStream {
+		h := fieldsOf(r.Take(size)[8:])
+		length, start := h.U32(), h.U32()
 		end := start + length
 		if end < start {
 			end = ^uint32(0)
@@ -175,8 +175,8 @@ func (d *dbi) readModules(f *File) []module {
 	}
 	list := make([]module, 0, len(b)/(moduleHeader+64))
 	for at := 0; at+moduleHeader <= len(b); {
-		r := fields{b: b[at+34 : at+moduleHeader]}
-		m := module{offset: d.moduleBytes.offset + uint32(at), stream: r.u16(), symbols: r.u32(), oldLines: r.u32(), lines: r.u32()} //nolint:gosec // inside a stream
+		r := fieldsOf(b[at+34 : at+moduleHeader])
+		m := module{offset: d.moduleBytes.offset + uint32(at), stream: r.U16(), symbols: r.U32(), oldLines: r.U32(), lines: r.U32()} //nolint:gosec // inside a stream
 		list = append(list, m)
 		at += moduleHeader
 		for range 2 { // names of the module and of its library
@@ -233,7 +233,7 @@ func (d *dbi) readContributions(f *File) *contributions {
 		f.note(err)
 		return c
 	}
-	if version := r.u32(); version == contributionsV2 {
+	if version := r.U32(); version == contributionsV2 {
 		c.size = 32
 	}
 	c.part.offset += 4
@@ -259,11 +259,11 @@ func (c *contributions) entry(i uint32) (p place, size uint32, module uint16, ok
 		c.f.note(err)
 		return p, 0, 0, false
 	}
-	p.section = r.u16()
-	r.u16()
-	p.offset, size = r.u32(), r.u32()
-	r.u32() // characteristics
-	return p, size, r.u16(), true
+	p.section = r.U16()
+	r.U16()
+	p.offset, size = r.U32(), r.U32()
+	r.U32() // characteristics
+	return p, size, r.U16(), true
 }
 
 // at returns the contribution that has an RVA in the space of symbols.

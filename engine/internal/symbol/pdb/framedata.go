@@ -60,7 +60,7 @@ func (f *File) frameRecord(s *msf.Stream, size, rva uint32, parse func(r fields)
 		f.note(err)
 		return r
 	}
-	i := sort.Search(int(s.Size()/size), func(i int) bool { r := at(i); return r.u32() > rva })
+	i := sort.Search(int(s.Size()/size), func(i int) bool { r := at(i); return r.U32() > rva })
 	for steps := 0; i > 0 && steps < maxNested; i, steps = i-1, steps+1 {
 		d = parse(at(i - 1))
 		if uint64(rva) < d.End {
@@ -74,11 +74,11 @@ func (f *File) frameRecord(s *msf.Stream, size, rva uint32, parse func(r fields)
 
 // parseFrameData reads a record of frame data (FRAMEDATA of cvinfo.h).
 func (f *File) parseFrameData(r fields) (d symbol.FrameData) {
-	d.Start = uint64(r.u32())
-	d.End = d.Start + uint64(r.u32())
-	d.Locals, d.Parameters, d.MaxStack = uint64(r.u32()), uint64(r.u32()), uint64(r.u32())
-	program := r.u32()
-	d.Prologue, d.SavedRegisters = uint64(r.u16()), uint64(r.u16())
+	d.Start = uint64(r.U32())
+	d.End = d.Start + uint64(r.U32())
+	d.Locals, d.Parameters, d.MaxStack = uint64(r.U32()), uint64(r.U32()), uint64(r.U32())
+	program := r.U32()
+	d.Prologue, d.SavedRegisters = uint64(r.U16()), uint64(r.U16())
 	d.Program = f.names().text(program)
 	return d
 }
@@ -87,11 +87,11 @@ func (f *File) parseFrameData(r fields) (d symbol.FrameData) {
 func parseFPO(r fields) (d symbol.FrameData) {
 	const word = 4
 	d.IsFPO = true
-	d.Start = uint64(r.u32())
-	d.End = d.Start + uint64(r.u32())
-	d.Locals, d.Parameters = word*uint64(r.u32()), word*uint64(r.u16())
-	d.Prologue = uint64(r.u8())
-	bits := r.u8() // registers: 3 bits, an exception handler, use of ebp, and the kind of frame
+	d.Start = uint64(r.U32())
+	d.End = d.Start + uint64(r.U32())
+	d.Locals, d.Parameters = word*uint64(r.U32()), word*uint64(r.U16())
+	d.Prologue = uint64(r.U8())
+	bits := r.U8() // registers: 3 bits, an exception handler, use of ebp, and the kind of frame
 	d.SavedRegisters = word * uint64(bits&7)
 	d.AllocatesBasePointer = bits&0x10 != 0
 	return d

@@ -231,8 +231,8 @@ func (f *File) sites(x *moduleIndex, p procedure) (s siteReader, ok bool) {
 	if !ok || !isProcedure[r.kind] {
 		return s, false
 	}
-	r.u32() // parent
-	return siteReader{f: f, x: x, pos: r.next, end: min(r.u32(), x.end)}, true
+	r.U32() // parent
+	return siteReader{f: f, x: x, pos: r.next, end: min(r.U32(), x.end)}, true
 }
 
 // siteReader reads the inlined calls among the records of a function.
@@ -262,14 +262,14 @@ func (s *siteReader) next() bool {
 		if r.kind != kindInlineSite && r.kind != kindInlineSite2 {
 			continue
 		}
-		r.u32() // parent
-		s.start, s.innerEnd, s.id = r.start, r.u32(), r.u32()
+		r.U32() // parent
+		s.start, s.innerEnd, s.id = r.start, r.U32(), r.U32()
 		if r.kind == kindInlineSite2 {
-			r.u32() // how often it is called
+			r.U32() // how often it is called
 		}
 		var from inlinee
 		from, s.isKnown = s.x.inlinee(s.id)
-		s.rows = appendRows(s.rows[:0], r.b, from)
+		s.rows = appendRows(s.rows[:0], r.Rest, from)
 		return true
 	}
 }

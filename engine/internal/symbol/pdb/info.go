@@ -43,15 +43,15 @@ func readInfo(c *msf.File) (id Identity, named map[string]int, features []byte, 
 	if err != nil {
 		return id, nil, nil, err
 	}
-	version := r.u32()
-	r.u32() // a time
-	r.u32() // the age of the file, which is not the image's
+	version := r.U32()
+	r.U32() // a time
+	r.U32() // the age of the file, which is not the image's
 	if version < firstWithGUID {
 		return id, nil, nil, s.Errorf(0, "version %d, expected at least %d, from which on files have a GUID", version, firstWithGUID)
 	}
-	copy(id.GUID[:], r.take(16))
+	copy(id.GUID[:], r.Take(16))
 	named = namedStreams(&r)
-	return id, named, r.b, nil
+	return id, named, r.Rest, nil
 }
 
 // isMinimal is the feature of files that the linker's /DEBUG:FASTLINK makes.
@@ -59,8 +59,8 @@ const isMinimal = 0x494e494d
 
 // readFeatures notes a file that leaves functions and lines in the object files.
 func (f *File) readFeatures(b []byte) {
-	for r := (fields{b: b}); len(r.b) >= 4; {
-		if r.u32() == isMinimal {
+	for r := fieldsOf(b); len(r.Rest) >= 4; {
+		if r.U32() == isMinimal {
 			f.note(fmt.Errorf("%s: made by the linker's /DEBUG:FASTLINK: functions and lines are in the object files of the build, and not in this file; link with /DEBUG:FULL, or make a whole PDB of it by mspdbcmf.exe", f.Name()))
 		}
 	}
@@ -71,19 +71,19 @@ func (f *File) readFeatures(b []byte) {
 // can be read, too: names that are cut are left out.
 func namedStreams(r *fields) map[string]int {
 	named := map[string]int{}
-	texts := r.take(int(min(r.u32(), uint32(len(r.b)))))
-	count := min(r.u32(), maxNamedStreams)
-	r.u32() // capacity
+	texts := r.Take(int(min(r.U32(), uint32(len(r.Rest)))))
+	count := min(r.U32(), maxNamedStreams)
+	r.U32() // capacity
 	present := 0
 	for range r.words() {
-		present += bits.OnesCount32(r.u32())
+		present += bits.OnesCount32(r.U32())
 	}
 	for range r.words() {
-		r.u32()
+		r.U32()
 	}
 	for range min(uint32(present), count) { //nolint:gosec // bits of the stream
-		key, number := r.u32(), r.u32()
-		if r.cut || key >= uint32(len(texts)) { //nolint:gosec // a part of a stream
+		key, number := r.U32(), r.U32()
+		if r.IsCut || key >= uint32(len(texts)) { //nolint:gosec // a part of a stream
 			break
 		}
 		name, _, _ := strings.Cut(string(texts[key:]), "\x00")
@@ -93,7 +93,7 @@ func namedStreams(r *fields) map[string]int {
 }
 
 // words reads a number of words, at most as many as there are.
-func (r *fields) words() uint32 { return min(r.u32(), uint32(len(r.b)/4)) } //nolint:gosec // a part of a stream
+func (r *fields) words() uint32 { return min(r.U32(), uint32(len(r.Rest)/4)) } //nolint:gosec // a part of a stream
 
 // names are the texts of the stream /names, by their offsets.
 type names struct {
@@ -119,15 +119,15 @@ func (f *File) readNames() *names {
 		return n
 	}
 	r, err := readAt(s, 0, namesHeader)
-	if magic := r.u32(); err == nil && magic != namesMagic {
+	if magic := r.U32(); err == nil && magic != namesMagic {
 		err = s.Errorf(0, "%#x, expected %#x: files are unknown", magic, namesMagic)
 	}
 	if err != nil {
 		f.note(err)
 		return n
 	}
-	r.u32() // version of the hash
-	n.stream, n.size = s, min(r.u32(), s.Size()-namesHeader)
+	r.U32() // version of the hash
+	n.stream, n.size = s, min(r.U32(), s.Size()-namesHeader)
 	return n
 }
 
@@ -147,7 +147,7 @@ func textAt(s *msf.Stream, offset, end uint32) string {
 		if err != nil {
 			return ""
 		}
-		if text := r.text(); len(text) < int(have) || have < n {
+		if text := r.Text(); len(text) < int(have) || have < n {
 			return text
 		}
 	}

@@ -30,17 +30,17 @@ const (
 
 // number reads a number of binary annotations: 7, 14 or 29 bits.
 func (r *fields) number() uint32 {
-	first := uint32(r.u8())
+	first := uint32(r.U8())
 	switch {
 	case first < 0x80:
 		return first
 	case first < 0xc0:
-		return first&0x3f<<8 | uint32(r.u8())
+		return first&0x3f<<8 | uint32(r.U8())
 	case first < 0xe0:
-		next := r.take(3)
+		next := r.Take(3)
 		return first&0x1f<<24 | uint32(next[0])<<16 | uint32(next[1])<<8 | uint32(next[2])
 	}
-	r.b, r.cut = nil, true
+	r.Rest, r.IsCut = nil, true
 	return 0
 }
 
@@ -67,8 +67,8 @@ type annotations struct {
 
 // appendRows appends the rows of binary annotations for an inlinee.
 func appendRows(dst []siteRow, b []byte, from inlinee) []siteRow {
-	a := annotations{fields: fields{b: b}, from: from, dst: dst, file: from.file}
-	for len(a.b) > 0 && a.step() {
+	a := annotations{fields: fieldsOf(b), from: from, dst: dst, file: from.file}
+	for len(a.Rest) > 0 && a.step() {
 	}
 	if a.isOpen && a.dst[len(a.dst)-1].end == 0 { // without a length: nothing tells where it ends
 		a.dst = a.dst[:len(a.dst)-1]
@@ -113,12 +113,12 @@ func (a *annotations) step() bool {
 	default:
 		return false // 0 fills the record
 	}
-	return !a.cut
+	return !a.IsCut
 }
 
 // begin ends the row before the offset, and begins one.
 func (a *annotations) begin() {
-	if a.cut {
+	if a.IsCut {
 		return
 	}
 	if a.isOpen {
@@ -135,7 +135,7 @@ func (a *annotations) begin() {
 // length ends the row by its length. Where none was begun, it is of the code from the offset on:
 // older compilers by LLVM did not begin a row at the start of a function.
 func (a *annotations) length(n uint32) {
-	if a.cut {
+	if a.IsCut {
 		return
 	}
 	if !a.isOpen {

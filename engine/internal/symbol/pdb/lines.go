@@ -31,21 +31,21 @@ func (x *moduleIndex) rows(f *File, t *lineTable) (list []lineRow) {
 		return nil
 	}
 	const blockHeader = 12
-	for len(r.b) >= blockHeader {
-		file, count := r.u32(), r.u32()
-		size := min(uint64(r.u32()), uint64(len(r.b)+blockHeader))
-		b := fields{b: r.take(int(size) - min(int(size), blockHeader))} //nolint:gosec // a part of a stream
+	for len(r.Rest) >= blockHeader {
+		file, count := r.U32(), r.U32()
+		size := min(uint64(r.U32()), uint64(len(r.Rest)+blockHeader))
+		b := fieldsOf(r.Take(int(size) - min(int(size), blockHeader))) //nolint:gosec // a part of a stream
 		each := 8
 		columns := fields{}
-		count = uint32(min(int(count), len(b.b)/each)) //nolint:gosec // a part of a stream
+		count = uint32(min(int(count), len(b.Rest)/each)) //nolint:gosec // a part of a stream
 		if t.hasColumns {
-			columns.b = b.b[8*int(count):]
+			columns.Rest = b.Rest[8*int(count):]
 		}
 		for range count {
-			row := lineRow{offset: b.u32(), position: position{file: file, line: int(b.u32() & 0xffffff)}}
-			if len(columns.b) >= 4 {
-				row.column = int(columns.u16())
-				columns.u16()
+			row := lineRow{offset: b.U32(), position: position{file: file, line: int(b.U32() & 0xffffff)}}
+			if len(columns.Rest) >= 4 {
+				row.column = int(columns.U16())
+				columns.U16()
 			}
 			if row.line == alwaysStepInto || row.line == neverStepInto {
 				row.line, row.column = 0, 0

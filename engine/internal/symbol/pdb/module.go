@@ -85,7 +85,7 @@ func (f *File) indexModule(m *module) *moduleIndex {
 	if m.symbols >= 4 {
 		r, err := readAt(s, 0, 4)
 		f.note(err)
-		if signature := r.u32(); err == nil && signature != moduleSignature {
+		if signature := r.U32(); err == nil && signature != moduleSignature {
 			f.note(s.Errorf(0, "symbols of the version %d, which compilers before Visual C++ 7 wrote, expected %d: the module has no names", signature, moduleSignature))
 			x.end = 0
 		}
@@ -208,7 +208,7 @@ func (x *moduleIndex) findLines(f *File, start, end uint32) {
 		}
 		r, err := readAt(x.stream, at, 8)
 		f.note(err)
-		kind, p := r.u32(), part{at + 8, r.u32()}
+		kind, p := r.U32(), part{at + 8, r.U32()}
 		if err != nil || p.size > end-p.offset {
 			f.note(x.stream.Errorf(at, "a part %#x of %d bytes, expected it before the end of the lines at %#x: lines from here on are not read", kind, p.size, end))
 			break
@@ -252,7 +252,7 @@ func (x *moduleIndex) addLines(f *File, p part) {
 		f.note(err)
 		return
 	}
-	offset, number, flags, size := r.u32(), r.u16(), r.u16(), r.u32()
+	offset, number, flags, size := r.U32(), r.U16(), r.U16(), r.U32()
 	start, ok := f.dbi.rva(number, offset)
 	if !ok || start+size <= start {
 		return
@@ -268,11 +268,11 @@ func (x *moduleIndex) addInlinees(f *File, p part) {
 		return
 	}
 	const hasMoreFiles = 1
-	signature := r.u32()
-	for len(r.b) >= 12 {
-		x.inlinees = append(x.inlinees, inlinee{r.u32(), r.u32(), r.u32()})
+	signature := r.U32()
+	for len(r.Rest) >= 12 {
+		x.inlinees = append(x.inlinees, inlinee{r.U32(), r.U32(), r.U32()})
 		if signature == hasMoreFiles {
-			r.take(4 * int(min(r.u32(), uint32(len(r.b)/4)))) //nolint:gosec // a part of a stream
+			r.Take(4 * int(min(r.U32(), uint32(len(r.Rest)/4)))) //nolint:gosec // a part of a stream
 		}
 	}
 }
@@ -296,5 +296,5 @@ func (x *moduleIndex) file(f *File, offset uint32) string {
 		f.note(err)
 		return ""
 	}
-	return f.names().text(r.u32())
+	return f.names().text(r.U32())
 }

@@ -39,10 +39,10 @@ func (f *File) readPublics() *publics {
 		return p
 	}
 	r, err := readAt(s, 0, min(publicsHeader, s.Size()))
-	hash, size := r.u32(), r.u32()
-	r.take(12) // thunks: their number and size, and the section of their table
-	p.table = r.u32()
-	if err == nil && (r.cut || uint64(publicsHeader)+uint64(hash)+uint64(size) > uint64(s.Size())) {
+	hash, size := r.U32(), r.U32()
+	r.Take(12) // thunks: their number and size, and the section of their table
+	p.table = r.U32()
+	if err == nil && (r.IsCut || uint64(publicsHeader)+uint64(hash)+uint64(size) > uint64(s.Size())) {
 		err = s.Errorf(0, "public symbols with %d bytes of a hash table and %d of addresses, expected them in the %d bytes of the stream: public symbols are not read", hash, size, s.Size())
 	}
 	if err != nil {
@@ -59,15 +59,15 @@ func (p *publics) place(i uint32) (where place, r record, ok bool) {
 	if err != nil {
 		return where, r, false
 	}
-	at := a.u32()
-	if r, ok = recordAt(p.records, at, p.records.Size()); !ok || r.kind != kindPublic || len(r.b) < 10 {
+	at := a.U32()
+	if r, ok = recordAt(p.records, at, p.records.Size()); !ok || r.kind != kindPublic || len(r.Rest) < 10 {
 		p.f.note(p.records.Errorf(at, "no public symbol, expected that of number %d by address", i))
 		return where, r, false
 	}
 	x := r.fields
-	x.u32()
-	where.offset = x.u32()
-	where.section = x.u16()
+	x.U32()
+	where.offset = x.U32()
+	where.section = x.U16()
 	return where, r, true
 }
 
@@ -86,9 +86,9 @@ func (p *publics) number(i uint32) (s public, ok bool) {
 	if s.rva, ok = p.f.dbi.rva(where.section, where.offset); !ok {
 		return s, false
 	}
-	s.isCode = r.u32()&(publicIsCode|publicIsFunction) != 0
-	r.take(6)
-	s.name = r.text()
+	s.isCode = r.U32()&(publicIsCode|publicIsFunction) != 0
+	r.Take(6)
+	s.name = r.Text()
 	return s, s.name != ""
 }
 
@@ -145,11 +145,11 @@ func (p *publics) named(rva uint32, own string) (s public, ok bool) {
 // or of an island within reach of a branch. Debuggers of Windows write @ILT+OFFSET(NAME).
 func (f *File) trampolineName(r record) string {
 	const isIsland = 1
-	kind := r.u16()
-	r.u16()
-	offset, target := r.u32(), r.u32()
-	r.u16()
-	rva, ok := f.dbi.rva(r.u16(), target)
+	kind := r.U16()
+	r.U16()
+	offset, target := r.U32(), r.U32()
+	r.U16()
+	rva, ok := f.dbi.rva(r.U16(), target)
 	if !ok {
 		return ""
 	}
@@ -188,9 +188,9 @@ func (f *File) readOmap(to, from uint16) *omap {
 		}
 		r, err := readAt(s, 0, s.Size()/8*8)
 		f.note(err)
-		*t.list = make([]omapEntry, 0, len(r.b)/8)
-		for len(r.b) >= 8 {
-			*t.list = append(*t.list, omapEntry{r.u32(), r.u32()})
+		*t.list = make([]omapEntry, 0, len(r.Rest)/8)
+		for len(r.Rest) >= 8 {
+			*t.list = append(*t.list, omapEntry{r.U32(), r.U32()})
 		}
 		slices.SortStableFunc(*t.list, func(a, b omapEntry) int { return cmp.Compare(a.start, b.start) })
 		f.kept.Add(int64(cap(*t.list)) * int64(unsafe.Sizeof(omapEntry{})))

@@ -50,8 +50,8 @@ func recordAt(s *msf.Stream, start, end uint32) (x record, ok bool) {
 	if err != nil {
 		return x, false
 	}
-	length := uint32(r.u16())
-	x = record{kind: r.u16(), start: start, next: start + 2 + length}
+	length := uint32(r.U16())
+	x = record{kind: r.U16(), start: start, next: start + 2 + length}
 	if length < 2 || x.next > end || x.next < start { // a stream may have 4 GiB
 		return x, false
 	}
@@ -72,29 +72,29 @@ func (d *dbi) readProcedure(x record) (p procedure, end uint32, ok bool) {
 	var number uint16
 	switch {
 	case isProcedure[x.kind]:
-		x.u32() // parent
-		end = x.u32()
-		x.u32() // next
-		size = x.u32()
-		x.take(12)
-		offset, number = x.u32(), x.u16()
+		x.U32() // parent
+		end = x.U32()
+		x.U32() // next
+		size = x.U32()
+		x.Take(12)
+		offset, number = x.U32(), x.U16()
 	case x.kind == kindThunk:
-		x.u32() // parent
-		end = x.u32()
-		x.u32() // next
-		offset, number = x.u32(), x.u16()
-		size = uint32(x.u16())
+		x.U32() // parent
+		end = x.U32()
+		x.U32() // next
+		offset, number = x.U32(), x.U16()
+		size = uint32(x.U16())
 	case x.kind == kindTrampoline:
-		x.u16() // its kind
-		size = uint32(x.u16())
-		offset = x.u32()
-		x.u32() // of the function
-		number = x.u16()
+		x.U16() // its kind
+		size = uint32(x.U16())
+		offset = x.U32()
+		x.U32() // of the function
+		number = x.U16()
 	default:
 		return p, 0, false
 	}
 	start, isKnown := d.rva(number, offset)
-	if x.cut || !isKnown || start+size <= start {
+	if x.IsCut || !isKnown || start+size <= start {
 		return p, end, false
 	}
 	p.section = section{start, start + size}
@@ -113,13 +113,13 @@ func (f *File) readSeparated(x *moduleIndex, r record) (s separated, ok bool) {
 	if r.kind != kindSeparated {
 		return s, false
 	}
-	r.take(8) // parent and end
-	size := r.u32()
-	r.u32() // flags
-	offset, ofOffset := r.u32(), r.u32()
-	start, isKnown := f.dbi.rva(r.u16(), offset)
-	owner, hasOwner := f.dbi.rva(r.u16(), ofOffset)
-	if r.cut || !isKnown || !hasOwner || start+size <= start {
+	r.Take(8) // parent and end
+	size := r.U32()
+	r.U32() // flags
+	offset, ofOffset := r.U32(), r.U32()
+	start, isKnown := f.dbi.rva(r.U16(), offset)
+	owner, hasOwner := f.dbi.rva(r.U16(), ofOffset)
+	if r.IsCut || !isKnown || !hasOwner || start+size <= start {
 		return s, false
 	}
 	first, n := find(x.procedures, owner)
@@ -143,9 +143,9 @@ func nameOffset(kind uint16) int {
 // name is the name of a record of code.
 func (x *record) name() string {
 	n := nameOffset(x.kind)
-	if n == 0 || n > len(x.b) {
+	if n == 0 || n > len(x.Rest) {
 		return ""
 	}
-	r := fields{b: x.b[n:]}
-	return r.text()
+	r := fieldsOf(x.Rest[n:])
+	return r.Text()
 }

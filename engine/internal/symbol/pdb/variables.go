@@ -88,11 +88,11 @@ func (r *FunctionRecords) Each(yield func(Record) bool) {
 		return
 	}
 	head := first.fields
-	head.u32()
-	end := head.u32()
+	head.U32()
+	end := head.U32()
 	for at := first.start; ; {
 		s, ok := recordAt(x.stream, at, x.end)
-		if !ok || !yield(Record{s.kind, s.b, s.start}) || at >= end {
+		if !ok || !yield(Record{s.kind, s.Rest, s.start}) || at >= end {
 			return
 		}
 		at = s.next
@@ -182,9 +182,9 @@ func (r *FunctionRecords) Compiler() (language uint8, machine uint16, ok bool) {
 			break
 		}
 		if s.kind == kindCompile2 || s.kind == kindCompile3 {
-			language = s.u8()
-			s.take(3)
-			return language, s.u16(), !s.cut
+			language = s.U8()
+			s.Take(3)
+			return language, s.U16(), !s.IsCut
 		}
 		at = s.next
 	}
@@ -250,7 +250,7 @@ func eachGlobal(s *msf.Stream, offset, end uint32, module GlobalPlace, yield fun
 		if !ok {
 			return true
 		}
-		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.start), Record{r.kind, r.b, r.start}) {
+		if isGlobal[r.kind] && !yield(module|GlobalPlace(r.start), Record{r.kind, r.Rest, r.start}) {
 			return false
 		}
 		offset = r.next
@@ -270,7 +270,7 @@ func (f *File) Global(place GlobalPlace) (Record, bool) {
 		return Record{}, false
 	}
 	r, ok := recordAt(s, uint32(place), s.Size()) //nolint:gosec // the lower half
-	return Record{r.kind, r.b, r.start}, ok && isGlobal[r.kind]
+	return Record{r.kind, r.Rest, r.start}, ok && isGlobal[r.kind]
 }
 
 // InlineeName returns the qualified name of an inlined function by its identifier in the function's

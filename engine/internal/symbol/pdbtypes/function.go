@@ -77,12 +77,12 @@ func (m *maker) Function(address uint64) (dwarf.GeneratedUnit, error) {
 
 // begin writes the function.
 func (w *functionWriter) begin(s pdb.Record) {
-	f := fields{b: s.Data}
-	f.take(16) // parent, end, next, size
-	start, end := uint64(f.u32()), uint64(f.u32())
+	f := fieldsOf(s.Data)
+	f.Take(16) // parent, end, next, size
+	start, end := uint64(f.U32()), uint64(f.U32())
 	typ := f.typ()
-	f.take(7) // address and flags
-	name := f.text()
+	f.Take(7) // address and flags
+	name := f.Text()
 	w.body = w.code
 	if len(w.code) > 0 && start > 0 && start <= end && w.code[0].Start+end < w.code[0].End {
 		// The body ends where the epilogue begins. Separated code is all body.
@@ -115,9 +115,9 @@ func (w *functionWriter) readFrame() {
 		if s.Kind != symFrameProc {
 			return true
 		}
-		f := fields{b: s.Data}
-		f.take(22)
-		flags := f.u32()
+		f := fieldsOf(s.Data)
+		f.Take(22)
+		flags := f.U32()
 		w.locals, w.params = w.base(flags>>14&3), w.base(flags>>16&3)
 		return false
 	})
@@ -180,16 +180,16 @@ func (w *functionWriter) enterScope(tag dw.Tag, code []symbol.CodeRange, attrs .
 }
 
 func readBlock(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	f.take(8)
-	size, offset := f.u32(), f.u32()
-	return w.enterScope(dw.TagLexicalBlock, w.file.Ranges(f.u16(), offset, size))
+	f := fieldsOf(s.Data)
+	f.Take(8)
+	size, offset := f.U32(), f.U32()
+	return w.enterScope(dw.TagLexicalBlock, w.file.Ranges(f.U16(), offset, size))
 }
 
 func readSite(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	f.take(8)
-	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], named(w.records.InlineeName(f.u32())))
+	f := fieldsOf(s.Data)
+	f.Take(8)
+	return w.enterScope(dw.TagInlinedSubroutine, w.sites[s.At], named(w.records.InlineeName(f.U32())))
 }
 
 func readEnd(w *functionWriter, _ pdb.Record) error {

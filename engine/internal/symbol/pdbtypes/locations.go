@@ -228,11 +228,11 @@ func joinParts(parts []*place, size uint64) (expr []byte) {
 
 // scoped reads the code of a place (CV_LVAR_ADDR_RANGE and the gaps in it).
 func (w *functionWriter) scoped(f *fields) []symbol.CodeRange {
-	offset, section, size := f.u32(), f.u16(), uint32(f.u16())
+	offset, section, size := f.U32(), f.U16(), uint32(f.U16())
 	list := []symbol.CodeRange{}
 	at := uint32(0)
-	for len(f.b) >= 4 {
-		gap, length := uint32(f.u16()), uint32(f.u16())
+	for len(f.Rest) >= 4 {
+		gap, length := uint32(f.U16()), uint32(f.U16())
 		if gap > at && gap <= size {
 			list = append(list, w.file.Ranges(section, offset+at, gap-at)...)
 		}
@@ -250,19 +250,19 @@ const (
 )
 
 func readLocal(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	typ, flags := f.typ(), f.u16()
+	f := fieldsOf(s.Data)
+	typ, flags := f.typ(), f.U16()
 	w.left = 0 // these tell which are parameters
-	w.declare(f.text(), typ, flags&localIsParameter != 0)
+	w.declare(f.Text(), typ, flags&localIsParameter != 0)
 	return nil
 }
 
 // readFileStatic reads a static variable of a file that is in registers in the function.
 func readFileStatic(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	typ := f.typ()
-	f.take(6)
-	w.declare(f.text(), typ, false)
+	f.Take(6)
+	w.declare(f.Text(), typ, false)
 	return nil
 }
 
@@ -316,9 +316,9 @@ func (w *functionWriter) relative(number uint16, offset int64) []byte {
 }
 
 func readDefRegister(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	expr, _ := w.inRegister(f.u16())
-	f.u16()
+	f := fieldsOf(s.Data)
+	expr, _ := w.inRegister(f.U16())
+	f.U16()
 	w.add(place{code: w.scoped(&f), expr: expr})
 	return nil
 }
@@ -336,14 +336,14 @@ func (w *functionWriter) ofFrame(offset int64) []byte {
 }
 
 func readDefFrameRel(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	expr := w.ofFrame(f.i32())
 	w.add(place{code: w.scoped(&f), expr: expr})
 	return nil
 }
 
 func readDefFrameRelFull(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	w.add(place{code: w.wholeBody(), expr: w.ofFrame(f.i32())})
 	return nil
 }
@@ -357,10 +357,10 @@ func (w *functionWriter) wholeBody() []symbol.CodeRange {
 }
 
 func readDefSubfield(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	expr, size := w.inRegister(f.u16())
-	f.u16()
-	at := uint64(f.u32() & partMask)
+	f := fieldsOf(s.Data)
+	expr, size := w.inRegister(f.U16())
+	f.U16()
+	at := uint64(f.U32() & partMask)
 	w.add(place{code: w.scoped(&f), expr: expr, isPart: true, start: at, size: w.partSize(at, size)})
 	return nil
 }
@@ -390,8 +390,8 @@ func (w *functionWriter) partSize(offset, most uint64) uint64 {
 const unknownSize = 1 << 32
 
 func readDefRegRel(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	number, flags := f.u16(), f.u16()
+	f := fieldsOf(s.Data)
+	number, flags := f.U16(), f.U16()
 	expr := w.relative(number, f.i32())
 	p := place{code: w.scoped(&f), expr: expr}
 	if isMember := flags&1 != 0; isMember {
@@ -404,8 +404,8 @@ func readDefRegRel(w *functionWriter, s pdb.Record) error {
 
 // readDefRegRelIndirect reads a place behind a pointer in memory.
 func readDefRegRelIndirect(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
-	number, flags := f.u16(), f.u16()
+	f := fieldsOf(s.Data)
+	number, flags := f.U16(), f.U16()
 	expr := w.relative(number, f.i32())
 	within := f.i32()
 	p := place{code: w.scoped(&f), expr: behind(expr, within)}
@@ -444,30 +444,30 @@ func (w *functionWriter) single(name string, typ codeview.TypeIndex, expr []byte
 }
 
 func readRegister(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	typ := f.typ()
-	expr, _ := w.inRegister(f.u16())
-	return w.single(f.text(), typ, expr, false)
+	expr, _ := w.inRegister(f.U16())
+	return w.single(f.Text(), typ, expr, false)
 }
 
 func readRegRelative(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	offset, typ := f.i32(), f.typ()
-	expr := w.relative(f.u16(), offset)
-	return w.single(f.text(), typ, expr, true)
+	expr := w.relative(f.U16(), offset)
+	return w.single(f.Text(), typ, expr, true)
 }
 
 func readRegRelIndirect(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	offset, typ, within := f.i32(), f.typ(), f.i32()
-	expr := behind(w.relative(f.u16(), offset), within)
-	return w.single(f.text(), typ, expr, true)
+	expr := behind(w.relative(f.U16(), offset), within)
+	return w.single(f.Text(), typ, expr, true)
 }
 
 // readBPRelative reads a variable of 32-bit x86 in memory by ebp.
 func readBPRelative(w *functionWriter, s pdb.Record) error {
-	f := fields{b: s.Data}
+	f := fieldsOf(s.Data)
 	offset, typ := f.i32(), f.typ()
 	b := w.machine.basePointers[2]
-	return w.single(f.text(), typ, w.relative(b, offset), true)
+	return w.single(f.Text(), typ, w.relative(b, offset), true)
 }

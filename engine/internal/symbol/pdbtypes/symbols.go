@@ -3,10 +3,8 @@
 package pdbtypes
 
 import (
-	"bytes"
-	"encoding/binary"
-
 	"github.com/unwindd/unwindd/engine/internal/symbol/codeview"
+	"github.com/unwindd/unwindd/engine/internal/symbol/msf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
 )
 
@@ -41,34 +39,13 @@ const (
 	symDefRegRelInd    = 0x1177
 )
 
-// fields reads the parts of a record one after another. Behind the end it reads zeros, and cut is
-// set.
-type fields struct {
-	b   []byte
-	cut bool
-}
+// fields are the parts of a record.
+type fields struct{ msf.Fields }
 
-func (r *fields) take(n int) []byte {
-	if n > len(r.b) {
-		r.b, r.cut = nil, true
-		return make([]byte, n)
-	}
-	b := r.b[:n]
-	r.b = r.b[n:]
-	return b
-}
+func fieldsOf(b []byte) fields { return fields{msf.Fields{Rest: b}} }
 
-func (r *fields) u16() uint16             { return binary.LittleEndian.Uint16(r.take(2)) }
-func (r *fields) u32() uint32             { return binary.LittleEndian.Uint32(r.take(4)) }
-func (r *fields) i32() int64              { return int64(int32(r.u32())) } //nolint:gosec // signed
-func (r *fields) typ() codeview.TypeIndex { return codeview.TypeIndex(r.u32()) }
-func (r *fields) text() string {
-	n := bytes.IndexByte(r.b, 0)
-	if n < 0 {
-		n = len(r.b)
-	}
-	return string(r.take(n))
-}
+func (r *fields) i32() int64              { return int64(int32(r.U32())) } //nolint:gosec // signed
+func (r *fields) typ() codeview.TypeIndex { return codeview.TypeIndex(r.U32()) }
 
 // static is a variable that has one place, or a constant.
 type static struct {
@@ -83,20 +60,20 @@ type static struct {
 // decodeStatic reads a record of a variable at an address, of thread-local storage, or of a
 // constant; false for others.
 func decodeStatic(r pdb.Record) (v static, ok bool) {
-	f := fields{b: r.Data}
+	f := fieldsOf(r.Data)
 	v.typ = f.typ()
 	switch r.Kind {
 	case symLocalData, symGlobalData, symLocalThread, symGlobalThread:
-		v.offset, v.section = f.u32(), f.u16()
+		v.offset, v.section = f.U32(), f.U16()
 		v.isThread = r.Kind == symLocalThread || r.Kind == symGlobalThread
 	case symConstant:
 		v.isConstant = true
-		if v.value, f.b, ok = codeview.ReadNumber(f.b); !ok {
+		if v.value, f.Rest, ok = codeview.ReadNumber(f.Rest); !ok {
 			return v, false
 		}
 	default:
 		return v, false
 	}
-	v.name = f.text()
-	return v, !f.cut
+	v.name = f.Text()
+	return v, !f.IsCut
 }
