@@ -22,6 +22,14 @@ type contest struct {
 	size   float64 // of the input, in what its section counts
 	ours   entry
 	theirs []entry
+	goals  []goal
+}
+
+// goal is a bound of a figure: by a peer's in the same run, or of ours alone.
+type goal struct {
+	figure figure
+	tool   string  // whose figure ours is divided by; "": none
+	most   float64 // a ratio; without a tool nanoseconds or KiB
 }
 
 // entry is how a tool is asked.

@@ -31,12 +31,22 @@ import (
 func main() {
 	short := flag.Bool("short", false, "small inputs, one round, nothing is installed")
 	write := flag.Bool("write", false, "put the tables into "+document)
+	older := flag.String("before", "", "an older `EXECUTABLE` of unwindd, which is measured beside this one")
 	only := flag.String("run", "", "only the sections whose names match `REGEXP`")
 	flag.Parse()
-	cost.Exit("bench", run(*short, *write, *only))
+	cost.Exit("bench", run(*short, *write, *only, *older))
 }
 
-// sections are in the order of the document.
+// older is how the older unwindd is asked.
+func (b *bench) older(ours entry) entry {
+	e := entry{tool: before, stdin: ours.stdin, exit: ours.exit}
+	for _, arg := range ours.argv {
+		e.argv = append(e.argv, strings.ReplaceAll(arg, b.unwindd, b.before))
+	}
+	return e
+}
+
+// allSections are in the order of the document.
 func allSections() []*section {
 	return []*section{
 		{name: "start", title: "What a command costs before it does anything", make: start},
@@ -48,6 +58,14 @@ func allSections() []*section {
 		{name: "symbols", title: "Functions and lines of addresses", make: symbols},
 		{name: "pointers", title: "Profiles of recorded call chains", unit: "samples, by functions", make: framePointers},
 		{name: "dwarf", title: "Profiles of recorded stacks", unit: "samples, by functions", make: dwarfStacks},
+		{name: "locals", title: "Stacks with values", unit: "threads", make: locals},
+		{name: "wavelocals", title: "Waves with values", unit: "waves", make: waveLocals},
+		{name: "languages", title: "Stacks of Python", unit: "threads", make: languages},
+		{name: "cold", title: "Recordings that are not in memory", unit: "samples", make: coldRecordings},
+		{name: "gpu", title: "Samples of GPU profilers", unit: "samples", make: gpuSamples},
+		{name: "output", title: "Forms of output", unit: "frames", make: forms},
+		{name: "merge", title: "Stacks of many processes, compared", unit: "threads", make: merges},
+		{name: "server", title: "A server and a fleet", unit: "stacks", make: servers},
 		{name: "rows", title: "Rows of call frame information", unit: "rows", make: rows},
 	}
 }
@@ -58,6 +76,7 @@ const engineSection = "engine"
 // bench is a run of the command.
 type bench struct {
 	dir, unwindd string
+	before       string // an older unwindd; "": none
 	short        bool
 	referee      *referee
 	missing      []string
@@ -81,7 +100,7 @@ func (b *bench) absent(tool, why string) {
 	fmt.Fprintf(os.Stderr, "not at hand: %s: %s\n", tool, why)
 }
 
-func run(short, write bool, only string) error {
+func run(short, write bool, only, older string) error {
 	if short && write {
 		return errors.New("-short -write: the document has the figures of the whole form")
 	}
@@ -94,7 +113,7 @@ func run(short, write bool, only string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{dir: dir, short: short}
+	b := &bench{dir: dir, short: short, before: older}
 	b.referee = newReferee(dir, short)
 	b.install()
 	if b.unwindd, err = cost.Build(dir); err != nil {
@@ -153,6 +172,7 @@ func (b *bench) tables(ctx context.Context, only *regexp.Regexp) ([]byte, error)
 	}
 	var text bytes.Buffer
 	b.writeMachine(&text)
+	writeGoals(&text, sections)
 	writeDeficits(&text, deficits(sections))
 	text.Write(body.Bytes())
 	return text.Bytes(), nil
@@ -178,6 +198,9 @@ func (b *bench) measure(ctx context.Context, s *section) error {
 		return err
 	}
 	for _, c := range contests {
+		if b.before != "" {
+			c.theirs = append([]entry{b.older(c.ours)}, c.theirs...)
+		}
 		o, err := b.referee.judge(s.name, c)
 		if ctx.Err() != nil {
 			return nil // the tool was interrupted, too

@@ -101,7 +101,30 @@ type figure struct {
 	figure func(*cost.Cost) float64
 }
 
-var figures = []figure{{"time", wall}, {"processors", cpu}, {"memory", own}, {"with files", mapped}}
+var (
+	byClock    = figure{"time", wall}
+	processors = figure{"processors", cpu}
+	memory     = figure{"memory", own}
+	withFiles  = figure{"with files", mapped}
+	figures    = []figure{byClock, processors, memory, withFiles}
+)
+
+// text is a figure with its unit.
+func (f figure) text(x float64) string {
+	if f.name == memory.name || f.name == withFiles.name {
+		return mib(x)
+	}
+	return seconds(time.Duration(x))
+}
+
+// least is the smallest of a figure over the rounds.
+func least(runs []*cost.Cost, figure func(*cost.Cost) float64) float64 {
+	best := math.Inf(1)
+	for _, c := range runs {
+		best = min(best, figure(c))
+	}
+	return best
+}
 
 // middle is the median of a figure over the rounds.
 func middle(runs []*cost.Cost, figure func(*cost.Cost) float64) float64 {
@@ -140,12 +163,13 @@ func (o *outcome) cells(i int) []string {
 	if len(r.runs) == 0 {
 		return []string{"", "", "", "", "", "", "", "", oneLine(cmp.Or(r.failed, "not measured"))}
 	}
-	list := []string{
-		seconds(time.Duration(middle(r.runs, wall))), seconds(time.Duration(middle(r.runs, cpu))), mib(middle(r.runs, own)), mib(middle(r.runs, mapped)),
-		"", "", "", "", r.decision.String(),
-	}
-	if i > 0 {
-		for n, f := range figures {
+	list := []string{"", "", "", "", "", "", "", "", r.decision.String()}
+	for n, f := range figures {
+		list[n] = f.text(middle(r.runs, f.figure))
+		if smallest := f.text(least(r.runs, f.figure)); smallest != list[n] {
+			list[n] += " (" + smallest + ")"
+		}
+		if i > 0 {
 			list[4+n] = of(ours.runs, r.runs, f.figure).String()
 		}
 	}
@@ -212,6 +236,9 @@ func deficits(sections []*section) (list []deficit) {
 	for _, s := range sections {
 		for _, o := range s.outcomes {
 			for _, r := range o.results[1:] {
+				if isOurs(r.tool) {
+					continue
+				}
 				d := deficit{question: s.title + ", " + o.input, tool: r.tool}
 				isBehind := false
 				for _, f := range figures[1:] {
@@ -229,6 +256,69 @@ func deficits(sections []*section) (list []deficit) {
 		return cmp.Compare(b.ratios[0].median(), a.ratios[0].median())
 	})
 	return list
+}
+
+// before is the tool of an older unwindd.
+const before = "before"
+
+// isOurs says that a tool is unwindd, an older one or with other flags.
+func isOurs(tool string) bool { return tool == before || strings.HasPrefix(tool, "unwindd") }
+
+// writeGoals writes the bounds that the contests are held against, and whether they hold.
+func writeGoals(w io.Writer, sections []*section) {
+	fmt.Fprint(w, "### Goals\n\n| question | figure | goal | median (smallest to largest) | before | |\n|---|---|---|---|---|---|\n")
+	for _, s := range sections {
+		for _, o := range s.outcomes {
+			for _, g := range o.goals {
+				got, text := o.measured(o.results[0], g)
+				verdict := "met"
+				switch {
+				case text == "":
+					verdict = "not measured"
+				case got > g.most:
+					verdict = "**missed**"
+				}
+				old := ""
+				if r := o.result(before); r != nil {
+					_, old = o.measured(r, g)
+				}
+				bound := fmt.Sprintf("at most %s of %s", number(g.most), g.tool)
+				if g.tool == "" {
+					bound = "at most " + g.figure.text(g.most)
+				}
+				fmt.Fprintf(w, "| %s, %s | %s | %s | %s | %s | %s |\n", s.title, o.input, g.figure.name, bound, text, old, verdict)
+			}
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// result is that of a tool; nil: it was not asked.
+func (o *outcome) result(tool string) *result {
+	for _, r := range o.results {
+		if r.tool == tool {
+			return r
+		}
+	}
+	return nil
+}
+
+// measured is the figure of a goal, in a form to compare and as text; "": it was not
+// measured.
+func (o *outcome) measured(ours *result, g goal) (got float64, text string) {
+	if len(ours.runs) == 0 {
+		return 0, ""
+	}
+	if g.tool == "" {
+		got = middle(ours.runs, g.figure.figure)
+		return got, fmt.Sprintf("%s (%s)", g.figure.text(got), g.figure.text(least(ours.runs, g.figure.figure)))
+	}
+	theirs := o.result(g.tool)
+	if theirs == nil {
+		return 0, ""
+	}
+	x := of(ours.runs, theirs.runs, g.figure.figure)
+	return x.median(), x.String()
 }
 
 // writeDeficits writes them all.
