@@ -79,7 +79,8 @@ type bench struct {
 	before       string // an older unwindd; "": none
 	short        bool
 	referee      *referee
-	missing      []string
+	missing      []string // peers that are not at hand
+	versions     []string // of the peers that were made
 	ends         []func()
 }
 
@@ -96,7 +97,11 @@ func (b *bench) atEnd(f func()) { b.ends = append(b.ends, f) }
 
 // absent says that a peer is not at hand.
 func (b *bench) absent(tool, why string) {
-	b.missing = append(b.missing, fmt.Sprintf("%s: %s", tool, why))
+	line := fmt.Sprintf("%s: %s", tool, why)
+	if slices.Contains(b.missing, line) {
+		return
+	}
+	b.missing = append(b.missing, line)
 	fmt.Fprintf(os.Stderr, "not at hand: %s: %s\n", tool, why)
 }
 

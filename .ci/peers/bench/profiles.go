@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -69,8 +68,13 @@ func (b *bench) addresses(input, path string, ours []string, walked bool) *conte
 			return inOrder("stacks", ours, theirs), err
 		},
 	}}
-	framehop := cmp.Or(os.Getenv("UNWINDD_PEER_FRAMEHOP"), "framehop-perf")
-	c.theirs = append(c.theirs, entry{tool: "framehop", argv: []string{framehop, "-a", path}})
+	c.theirs = append(c.theirs, entry{
+		tool: "framehop", argv: []string{b.built(framehopPerf), "-a", path}, most: 0.05,
+		check: func(output string) (decision, error) {
+			theirs, err := byPerf(output, false)
+			return inOrder("stacks", ours, theirs), err
+		},
+	})
 	return c
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
@@ -61,10 +60,9 @@ func (b *bench) symbolContest(input, program, addresses string) *contest {
 		}
 	}
 	positions := check("positions", afterEmptyLines, afterAddresses)
-	gimli := cmp.Or(os.Getenv("UNWINDD_PEER_GIMLI"), "addr2line-gimli")
 	c.theirs = []entry{
 		{tool: "llvm-symbolizer", argv: []string{"llvm-symbolizer-22", "--obj=" + program}, stdin: addresses, check: check("lines", all, all)},
-		{tool: "gimli's addr2line", argv: []string{gimli, "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
+		{tool: "gimli's addr2line", argv: []string{b.built(gimliAddr2line), "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
 		{tool: "addr2line", argv: []string{"addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
 		{tool: "eu-addr2line", argv: []string{"eu-addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.6},
 	}
