@@ -25,11 +25,13 @@ type contest struct {
 	goals  []goal
 }
 
-// goal is a bound of a figure: by a peer's in the same run, or of ours alone.
+// goal is a bound of a figure: by a peer's in the same run, by ours of a smaller input, or of
+// ours alone.
 type goal struct {
-	figure figure
-	tool   string  // whose figure ours is divided by; "": none
-	most   float64 // a ratio; without a tool nanoseconds or KiB
+	figure  figure
+	tool    string  // whose figure ours is divided by; "": none
+	smaller string  // an input of the section, by whose figure for one of its size ours is divided; "": none
+	most    float64 // a ratio; without a tool and a smaller input nanoseconds or KiB
 }
 
 // entry is how a tool is asked.
