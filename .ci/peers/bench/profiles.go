@@ -57,7 +57,7 @@ func recordings(b *bench, callGraph string, sizes []int) (list []*contest, err e
 		if kind == "dwarf" && n >= 20_000 {
 			addresses.goals = []goal{{figure: processors, tool: framehopTool, most: 1}, {figure: processors, tool: perfScript, most: 0.2}}
 		}
-		list = append(list, addresses, b.named(input, path, ours), b.folded(input, path))
+		list = append(list, addresses, b.named(input, path, ours), b.folded(input, path), b.firefox(input, path))
 	}
 	return list, nil
 }
@@ -124,6 +124,42 @@ func (b *bench) folded(input, path string) *contest {
 		},
 	}}
 	return c
+}
+
+// firefox asks for a profile for Firefox Profiler, without names: samply looks them up when it
+// shows the profile.
+func (b *bench) firefox(input, path string) *contest {
+	c := &contest{input: input + ": for Firefox Profiler, without names"}
+	ours, theirs := filepath.Join(b.dir, "ours.json"), filepath.Join(b.dir, "theirs.json")
+	c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "profile", path, "--symbols=false", "--format", "firefox", "-o", ours}}
+	c.theirs = []entry{{
+		tool: "samply", argv: []string{b.built(samply), "import", path, "--save-only", "-o", theirs},
+		check: func(string) (decision, error) {
+			a, err := samplesByThread(ours)
+			if err != nil {
+				return decision{}, err
+			}
+			b, err := samplesByThread(theirs)
+			return ranked("samples by thread", a, b), err
+		},
+	}}
+	return c
+}
+
+// samplesByThread reads a profile of Firefox Profiler.
+func samplesByThread(path string) (list []int, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d struct {
+		Threads []struct{ Samples struct{ Length int } }
+	}
+	err = json.Unmarshal(text, &d)
+	for _, t := range d.Threads {
+		list = append(list, t.Samples.Length)
+	}
+	return list, err
 }
 
 // outermost returns the samples of folded stacks by their outermost functions. Weights are
