@@ -35,7 +35,7 @@ func script(t *testing.T, text string) []string {
 // TestJudge has peers that answer wrongly, fail, take too long or are not here.
 func TestJudge(t *testing.T) {
 	r := newReferee(t.TempDir(), true)
-	r.limit = 50 * time.Millisecond
+	r.limit, r.short = 50*time.Millisecond, time.Second
 	check := func(output string) (decision, error) {
 		var got []string
 		err := readLines(output, func(line string) { got = append(got, line) })
@@ -67,6 +67,11 @@ func TestJudge(t *testing.T) {
 		}
 		if hasFigure := cells[0] != ""; hasFigure == (res.failed != "") {
 			t.Errorf("%s: %v, %q", res.tool, cells, res.failed)
+		}
+	}
+	for _, res := range o.results {
+		if res.tool != "wrong" && (res.own > 0) != (len(res.runs) > 0) {
+			t.Errorf("%s: weighed %d KiB", res.tool, res.own)
 		}
 	}
 	if len(r.wrong) != 1 || !strings.Contains(r.wrong[0], "wrong: 1 of 2") {
@@ -216,7 +221,7 @@ func TestPeersAreBuilt(t *testing.T) {
 	}
 	b.short = false
 	path := b.built(p)
-	if !fileExists(path) || b.built(p) != path || !slices.Equal(b.versions, []string{"peer 1.2"}) {
+	if !fileExists(path) || b.built(p) != path || !slices.Equal(b.versions, []string{"peer 1.2 (sh)"}) {
 		t.Errorf("%s, versions %v", path, b.versions)
 	}
 	other := *p

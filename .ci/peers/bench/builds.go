@@ -67,6 +67,7 @@ func wheel(name, version string) *build {
 // there is none, the path leads nowhere, and the peer is named as absent.
 func (b *bench) built(m *build) string {
 	if set := os.Getenv(m.variable); m.variable != "" && set != "" {
+		b.uses(m.name + " of " + m.variable)
 		return set
 	}
 	name := m.folder()
@@ -80,10 +81,15 @@ func (b *bench) built(m *build) string {
 	if err != nil {
 		return b.unmade(m, oneLine(err.Error()))
 	}
-	if version := m.name + " " + m.version; !slices.Contains(b.versions, version) {
-		b.versions = append(b.versions, version)
-	}
+	b.uses(fmt.Sprintf("%s %s (%s)", m.name, m.version, m.tool))
 	return filepath.Join(dir, m.program)
+}
+
+// uses has a peer that was made named in the document.
+func (b *bench) uses(peer string) {
+	if !slices.Contains(b.versions, peer) {
+		b.versions = append(b.versions, peer)
+	}
 }
 
 // unmade says that a peer is absent, and returns a path that leads nowhere.

@@ -39,7 +39,7 @@ func languages(b *bench) (list []*contest, err error) {
 		}
 		pid := strconv.Itoa(cmd.Process.Pid)
 		living, dead := b.pythonContest(threads+" threads, living", pid), b.pythonContest(threads+" threads, a core", core)
-		living.size = float64(n)
+		living.series, living.size, dead.series = "living", float64(n), "core"
 		living.theirs = []entry{
 			{tool: "py-spy", argv: []string{b.built(pySpy), "dump", "--pid", pid}, check: checkStacks(b.pythonStacks(pid), byPySpy)},
 			{tool: "pystack", argv: []string{b.built(pystack), "remote", pid}, check: checkPystack(b.pythonStacks(pid))},

@@ -147,7 +147,7 @@ func run(short, write bool, only, older string) error {
 
 func newReferee(dir string, short bool) *referee {
 	r := &referee{
-		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, slow: 5 * time.Second, leftOut: map[string]string{},
+		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, short: 20 * time.Millisecond, slow: 5 * time.Second, leftOut: map[string]string{},
 		progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 	if short {

@@ -43,7 +43,7 @@ func symbols(b *bench) (list []*contest, err error) {
 				return nil, err
 			}
 			c := b.symbolContest(input(n), program, path)
-			c.size, c.goals = float64(n), symbolGoals(n, input)
+			c.series, c.size, c.goals = program, float64(n), symbolGoals(n, input)
 			list = append(list, c)
 		}
 	}
