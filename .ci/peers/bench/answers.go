@@ -72,6 +72,9 @@ type frame struct {
 	FoundBy  string `json:"found_by"`
 	Inlined  bool
 	Function string
+	File     string
+	Line     int
+	Managed  *struct{ Kind string } // of a language's runtime
 }
 
 // stackDocument is the JSON of unwindd stack.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func script(t *testing.T, text string) []string {
 // TestJudge has peers that answer wrongly, fail, take too long or are not here.
 func TestJudge(t *testing.T) {
 	r := newReferee(t.TempDir(), true)
-	r.limit = 50 * time.Millisecond
+	r.limit, r.short = 50*time.Millisecond, time.Second
 	check := func(output string) (decision, error) {
 		var got []string
 		err := readLines(output, func(line string) { got = append(got, line) })
@@ -66,6 +67,11 @@ func TestJudge(t *testing.T) {
 		}
 		if hasFigure := cells[0] != ""; hasFigure == (res.failed != "") {
 			t.Errorf("%s: %v, %q", res.tool, cells, res.failed)
+		}
+	}
+	for _, res := range o.results {
+		if res.tool != "wrong" && (res.own > 0) != (len(res.runs) > 0) {
+			t.Errorf("%s: weighed %d KiB", res.tool, res.own)
 		}
 	}
 	if len(r.wrong) != 1 || !strings.Contains(r.wrong[0], "wrong: 1 of 2") {
@@ -139,7 +145,12 @@ func TestAnswersOfPeers(t *testing.T) {
 		"gdb": {stacks("#0  f () at a.c:1\n\nThread 2 (LWP 5):\n#0  0x01 in f () at a.c:1\n#1  0x0002 in g () at a.c:2\n#2  h () at a.c:3\n\nThread 1 (LWP 4):\n#0  f ()\n#1  0x3 in g ()\n", byGDB()),
 			[]string{"0x2", "0x3"}},
 		"eu-stack": {stacks("PID 4 - core\nTID 4:\n#0  0x0000000000000010 f\n    a.c:1:2\n#1  0x20\nTID 5:\n#0  0x30 g\n", byEUStack), []string{"0x10 0x20", "0x30"}},
-		"perf":     {lines(byPerf(file("\t 10\n\t 1f\n\t ffffffffffffffff\n\n\t 11\n"), true)), []string{"10 20", "11"}},
+		"py-spy": {stacks("Process 5: python3 a.py\nPython v3.11.7 (/bin/python3)\n\nThread 5 (idle): \"MainThread\"\n    Event.wait (threading.py:629)\n    <module> (a.py:3)\nThread 6 (active): \"T\"\n    f (a.py:1)\n", byPySpy()),
+			[]string{"wait:threading.py:629 <module>:a.py:3", "f:a.py:1"}},
+		"pystack": {stacks("Traceback for thread 5 (python3) [Has the GIL] (most recent call last):\n    (Python) File \"/d/a.py\", line 3, in <module>\n        f()\n    (Python) File \"/d/a.py\", line 1, in f\n        pass\n", byPystack),
+			[]string{"<module>:a.py:3 f:a.py:1"}},
+		"gimli": {withLines(afterAddresses)("0x1\nf\n/b.c:3\n0x2\nf\nc.c:?\n"), []string{"/b.c:3", "??"}},
+		"perf":  {lines(byPerf(file("\t 10\n\t 1f\n\t ffffffffffffffff\n\n\t 11\n"), true)), []string{"10 20", "11"}},
 		"readelf": {lines(byReadelf(file("00000000 14 0 CIE \"zR\"\n   LOC           CFA      ra\n0000000000000000 rsp+8    c-8\n\n00000018 14 1c FDE cie=00000000 pc=0000000000001000..2\n\n" +
 			"00000030 14 34 FDE cie=00000000 pc=0000000000002000..2\n   LOC           CFA      ra\n0000000000002000 rsp+8    c-8\n0000000000002001 exp      c-8\n"))),
 			[]string{"1000 rsp+8", "2000 rsp+8", "2001 exp"}},
@@ -151,6 +162,88 @@ func TestAnswersOfPeers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, c.got, c.want)
 		}
 	}
+}
+
+func TestSamplesOfProfiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "profile")
+	for _, c := range []struct {
+		text string
+		read func(string) ([]int, error)
+		want []int
+	}{
+		{"a;main;f 20\na;main 10\n\na;clone3;g 10\nno weight\n", outermost, []int{1, 3}},
+		{`{"threads": [{"samples": {"length": 7}}, {"samples": {"length": 2}}]}`, samplesByThread, []int{2, 7}},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.read(path)
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v, %v, want %v of\n%s", got, err, c.want, c.text)
+		}
+	}
+}
+
+// Goals are bounds by a peer, by a smaller input, and of ours alone.
+func TestGoals(t *testing.T) {
+	run := func(tool string, ms int) *result {
+		return &result{tool: tool, runs: []*cost.Cost{{CPU: time.Duration(ms) * time.Millisecond}}}
+	}
+	s := &section{title: "S"}
+	s.outcomes = []*outcome{
+		{&contest{input: "small", size: 10}, []*result{run("unwindd", 20), run(before, 10), run("peer", 10)}},
+		{&contest{input: "large", size: 100, goals: []goal{
+			{figure: processors, tool: "peer", most: 2.5}, {figure: processors, tool: "peer", most: 1},
+			{figure: processors, smaller: "small", most: 1}, {figure: processors, most: 100e6}, {figure: processors, tool: "absent", most: 1},
+		}}, []*result{run("unwindd", 200), run(before, 400), run("peer", 100), {tool: "absent", failed: "not at hand"}}},
+	}
+	var b bytes.Buffer
+	writeGoals(&b, []*section{s})
+	for _, want := range []string{
+		"| S, large | processors | at most 2.50 of peer | 2.00 | 4.00 | met |",
+		"| S, large | processors | at most 1.00 of peer | 2.00 | 4.00 | **missed** |",
+		"| S, large | processors | for one at most 1.00 of small | 1.00 | 4.00 | met |",
+		"| S, large | processors | at most 100 ms | 200 ms (200 ms) | 400 ms (400 ms) | **missed** |",
+		"| S, large | processors | at most 1.00 of absent |  |  | not measured |",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestPeersAreBuilt has a peer whose script stands for cargo.
+func TestPeersAreBuilt(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	p := &build{name: "peer", version: "1.2", program: "program", variable: "UNWINDD_PEER_TEST", tool: "sh", sources: "framehop", script: "test -f src/main.rs && : >program"}
+	b := &bench{dir: t.TempDir(), short: true, referee: newReferee(t.TempDir(), true)}
+	if path := b.built(p); fileExists(path) || len(b.missing) != 1 {
+		t.Errorf("a short run: %s, %v", path, b.missing)
+	}
+	b.short = false
+	path := b.built(p)
+	if !fileExists(path) || b.built(p) != path || !slices.Equal(b.versions, []string{"peer 1.2 (sh)"}) {
+		t.Errorf("%s, versions %v", path, b.versions)
+	}
+	other := *p
+	other.script += " && false"
+	if path := b.built(&other); fileExists(path) || len(b.missing) != 2 {
+		t.Errorf("a script that fails: %s, %v", path, b.missing)
+	}
+	other.tool = "no-such-tool"
+	if b.built(&other); len(b.missing) != 3 || !strings.Contains(b.missing[2], "not found") {
+		t.Errorf("without the tool: %v", b.missing)
+	}
+	t.Setenv(p.variable, "/named")
+	if path := b.built(p); path != "/named" {
+		t.Errorf("%s, although the variable names another", path)
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func TestBenchmarksOfGo(t *testing.T) {

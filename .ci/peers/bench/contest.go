@@ -19,17 +19,20 @@ import (
 // contest is one question to several tools, about one input.
 type contest struct {
 	input  string
+	series string  // inputs of one kind, each larger than the one before; "": all of the section
 	size   float64 // of the input, in what its section counts
 	ours   entry
 	theirs []entry
 	goals  []goal
 }
 
-// goal is a bound of a figure: by a peer's in the same run, or of ours alone.
+// goal is a bound of a figure: by a peer's in the same run, by ours of a smaller input, or of
+// ours alone.
 type goal struct {
-	figure figure
-	tool   string  // whose figure ours is divided by; "": none
-	most   float64 // a ratio; without a tool nanoseconds or KiB
+	figure  figure
+	tool    string  // whose figure ours is divided by; "": none
+	smaller string  // an input of the section, by whose figure for one of its size ours is divided; "": none
+	most    float64 // a ratio; without a tool and a smaller input nanoseconds or KiB
 }
 
 // entry is how a tool is asked.
@@ -68,6 +71,7 @@ type result struct {
 	runs     []*cost.Cost // in the order of the rounds
 	decision decision
 	failed   string // why there is no figure
+	own, all int64  // KiB that it has at least, of a short run; 0: not weighed
 }
 
 // outcome is a contest that has ended; its first result is ours.
@@ -82,6 +86,7 @@ type referee struct {
 	least, most int           // rounds
 	patience    time.Duration // for the rounds of one contest behind the least
 	limit       time.Duration // of the processors, for one run
+	short       time.Duration // a tool that takes less is weighed
 	slow        time.Duration // a tool that took so long is not asked again, nor a larger question
 	leftOut     map[string]string
 	wrong       []string // answers that differ too often
@@ -104,7 +109,7 @@ func (r *referee) judge(section string, c *contest) (*outcome, error) {
 			res.failed = "not at hand"
 			continue
 		}
-		name := section + " " + e.tool
+		name := section + " " + c.series + " " + e.tool
 		if res.failed = r.leftOut[name]; res.failed != "" {
 			continue
 		}
@@ -123,6 +128,9 @@ func (r *referee) judge(section string, c *contest) (*outcome, error) {
 			}
 		default:
 			running[res] = e
+			if err := r.weigh(e, res, took); err != nil {
+				return nil, err
+			}
 		}
 		if float64(res.decision.differ) > e.most*float64(res.decision.total) {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s, %s, %s: %s", section, c.input, e.tool, res.decision))
@@ -132,6 +140,17 @@ func (r *referee) judge(section string, c *contest) (*outcome, error) {
 		}
 	}
 	return o, r.rounds(o, running)
+}
+
+// weigh notes the memory of a tool that took little time.
+func (r *referee) weigh(e *entry, res *result, took *cost.Cost) (err error) {
+	if took.CPU >= r.short {
+		return nil
+	}
+	if res.own, res.all, err = (&cost.Command{Argv: e.argv, Stdin: e.stdin}).Weigh(); err != nil {
+		return fmt.Errorf("%s: %w", res.tool, err)
+	}
+	return nil
 }
 
 // rounds measures, each tool once a round.
@@ -147,6 +166,7 @@ func (r *referee) rounds(o *outcome, running map[*result]*entry) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", res.tool, err)
 			}
+			took.Own, took.All = max(took.Own, res.own), max(took.All, res.all)
 			res.runs = append(res.runs, took)
 		}
 	}

@@ -79,7 +79,8 @@ type bench struct {
 	before       string // an older unwindd; "": none
 	short        bool
 	referee      *referee
-	missing      []string
+	missing      []string // peers that are not at hand
+	versions     []string // of the peers that were made
 	ends         []func()
 }
 
@@ -96,7 +97,11 @@ func (b *bench) atEnd(f func()) { b.ends = append(b.ends, f) }
 
 // absent says that a peer is not at hand.
 func (b *bench) absent(tool, why string) {
-	b.missing = append(b.missing, fmt.Sprintf("%s: %s", tool, why))
+	line := fmt.Sprintf("%s: %s", tool, why)
+	if slices.Contains(b.missing, line) {
+		return
+	}
+	b.missing = append(b.missing, line)
 	fmt.Fprintf(os.Stderr, "not at hand: %s: %s\n", tool, why)
 }
 
@@ -142,7 +147,7 @@ func run(short, write bool, only, older string) error {
 
 func newReferee(dir string, short bool) *referee {
 	r := &referee{
-		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, slow: 5 * time.Second, leftOut: map[string]string{},
+		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, short: 20 * time.Millisecond, slow: 5 * time.Second, leftOut: map[string]string{},
 		progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 	if short {

@@ -49,10 +49,10 @@ func minidumps(b *bench) (list []*contest, err error) {
 		}
 		list = append(list, &contest{
 			input: fmt.Sprintf("%d threads", n), size: float64(n), ours: entry{tool: "unwindd", argv: argv},
-			theirs: []entry{{
-				tool: "minidump_stackwalk", argv: []string{filepath.Join(tools, "minidump_stackwalk"), dump, store},
-				check: checkStacks(ours, byStackwalk),
-			}},
+			theirs: []entry{
+				{tool: "minidump_stackwalk", argv: []string{filepath.Join(tools, "minidump_stackwalk"), dump, store}, check: checkStacks(ours, byStackwalk)},
+				{tool: "minidump-stackwalk", argv: []string{b.built(rustMinidump), dump, store}, check: checkStacks(ours, byStackwalk)},
+			},
 		})
 	}
 	return list, nil
@@ -107,8 +107,8 @@ func (b *bench) minidump(tools, store string, n int) (string, error) {
 	return dump, cost.Run(dir, filepath.Join(tools, "core2md"), core, proc, dump)
 }
 
-// byStackwalk reads frames of minidump_stackwalk, which prints the registers of each but of
-// inlined calls.
+// byStackwalk reads frames of minidump_stackwalk, Breakpad's or that of rust-minidump, which
+// prints the registers of each but of inlined calls.
 func byStackwalk() stackReader {
 	ended := false
 	pc := regexp.MustCompile(`\brip = (0x[0-9a-f]+)`)

@@ -14,8 +14,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/breakpad"
 )
 
-// peers are the commands that are asked, and Debian's packages that have them. What has
-// no package is looked for by its name.
+// peers are the commands that are asked, and Debian's packages that have them.
 var peers = []struct{ command, debian string }{
 	{"addr2line", "binutils"}, {"eu-addr2line", "elfutils"}, {"eu-stack", "elfutils"}, {"gdb", "gdb"}, {"lldb-22", "lldb-22"},
 	{"llvm-dwarfdump-22", "llvm-22"}, {"llvm-symbolizer-22", "llvm-22"}, {"perf", "linux-perf"}, {"readelf", "binutils"},
@@ -53,11 +52,6 @@ func (b *bench) install() {
 			b.absent(p.command, "Debian's package "+p.debian+" is not installed")
 		}
 	}
-	for _, p := range []struct{ command, variable string }{{"addr2line-gimli", "UNWINDD_PEER_GIMLI"}, {"framehop-perf", "UNWINDD_PEER_FRAMEHOP"}} {
-		if !isHere(p.command) && os.Getenv(p.variable) == "" {
-			b.absent(p.command, "it is not in PATH, nor named by "+p.variable)
-		}
-	}
 }
 
 // versionOf finds the version in what a command prints first.
@@ -79,6 +73,7 @@ func (b *bench) writeMachine(w io.Writer) {
 			list = append(list, p.command+" "+versionOf.FindString(string(out)))
 		}
 	}
+	list = append(list, b.versions...)
 	if breakpad.HasTools() {
 		list = append(list, "minidump_stackwalk of npm's minidump "+breakpad.Version)
 	}

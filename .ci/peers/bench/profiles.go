@@ -27,7 +27,7 @@ func framePointers(b *bench) ([]*contest, error) {
 
 // dwarfStacks are recordings with copies of stacks.
 func dwarfStacks(b *bench) ([]*contest, error) {
-	return recordings(b, "dwarf,16384", b.sizes(200, 2_000, 20_000))
+	return recordings(b, "dwarf,16384", b.sizes(200, 2_000, 20_000, 100_000))
 }
 
 // recordings are of a C++ program of two threads.
@@ -53,24 +53,39 @@ func recordings(b *bench, callGraph string, sizes []int) (list []*contest, err e
 			return nil, err
 		}
 		input := fmt.Sprintf("%d samples, %s", len(ours), mib(float64(fileSize(path))/1024))
-		list = append(list, b.addresses(input, path, ours, kind == "dwarf"), b.named(input, path, ours))
+		addresses := b.addresses(input, path, ours, kind == "dwarf")
+		if kind == "dwarf" && n >= 20_000 {
+			addresses.goals = []goal{{figure: processors, tool: framehopTool, most: 1}, {figure: processors, tool: perfScript, most: 0.2}}
+		}
+		list = append(list, addresses, b.named(input, path, ours), b.folded(input, path), b.firefox(input, path))
 	}
 	return list, nil
 }
+
+// The tools that goals name.
+const (
+	framehopTool = "framehop"
+	perfScript   = "perf script"
+)
 
 // addresses asks for the PCs of every sample, by one goroutine, for perf has no more.
 func (b *bench) addresses(input, path string, ours []string, walked bool) *contest {
 	c := &contest{input: input + ": addresses"}
 	c.ours = entry{tool: "unwindd -j 1", argv: []string{b.unwindd, "profile", path, "-j", "1", "--symbols=false", "--format", "json"}}
 	c.theirs = []entry{{
-		tool: "perf script", argv: []string{"perf", "script", "--force", "--no-inline", "-F", "ip", "--max-stack", "4096", "-i", path}, most: 0.05,
+		tool: perfScript, argv: []string{"perf", "script", "--force", "--no-inline", "-F", "ip", "--max-stack", "4096", "-i", path}, most: 0.05,
 		check: func(output string) (decision, error) {
 			theirs, err := byPerf(output, walked)
 			return inOrder("stacks", ours, theirs), err
 		},
 	}}
-	framehop := cmp.Or(os.Getenv("UNWINDD_PEER_FRAMEHOP"), "framehop-perf")
-	c.theirs = append(c.theirs, entry{tool: "framehop", argv: []string{framehop, "-a", path}})
+	c.theirs = append(c.theirs, entry{
+		tool: framehopTool, argv: []string{b.built(framehopPerf), "-a", path}, most: 0.05,
+		check: func(output string) (decision, error) {
+			theirs, err := byPerf(output, false)
+			return inOrder("stacks", ours, theirs), err
+		},
+	})
 	return c
 }
 
@@ -84,6 +99,89 @@ func (b *bench) named(input, path string, ours []string) *contest {
 		check: func(string) (decision, error) { return b.leaves(path) },
 	}}
 	return c
+}
+
+// folded asks for stacks of functions with their samples. perf's, which inferno folds, have no
+// inlined calls.
+func (b *bench) folded(input, path string) *contest {
+	c := &contest{input: input + ": folded"}
+	ours := filepath.Join(b.dir, "folded")
+	c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "profile", path, "--format", "folded"}}
+	c.ours.check = func(output string) (decision, error) { return decision{}, os.Rename(output, ours) }
+	if _, err := os.Stat(b.built(inferno)); err != nil {
+		return c
+	}
+	pipe := []string{"sh", "-c", `perf script --force --no-inline --max-stack 4096 -i "$1" | "$2"`, "sh", path, b.built(inferno)}
+	c.theirs = []entry{{
+		tool: "perf script and inferno", argv: pipe, most: 0.05,
+		check: func(output string) (decision, error) {
+			mine, err := outermost(ours)
+			if err != nil {
+				return decision{}, err
+			}
+			theirs, err := outermost(output)
+			return ranked("samples by outermost function", mine, theirs), err
+		},
+	}}
+	return c
+}
+
+// firefox asks for a profile for Firefox Profiler, without names: samply looks them up when it
+// shows the profile.
+func (b *bench) firefox(input, path string) *contest {
+	c := &contest{input: input + ": for Firefox Profiler, without names"}
+	ours, theirs := filepath.Join(b.dir, "ours.json"), filepath.Join(b.dir, "theirs.json")
+	c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "profile", path, "--symbols=false", "--format", "firefox", "-o", ours}}
+	c.theirs = []entry{{
+		tool: "samply", argv: []string{b.built(samply), "import", path, "--save-only", "-o", theirs},
+		check: func(string) (decision, error) {
+			a, err := samplesByThread(ours)
+			if err != nil {
+				return decision{}, err
+			}
+			b, err := samplesByThread(theirs)
+			return ranked("samples by thread", a, b), err
+		},
+	}}
+	return c
+}
+
+// samplesByThread reads a profile of Firefox Profiler.
+func samplesByThread(path string) (list []int, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d struct {
+		Threads []struct{ Samples struct{ Length int } }
+	}
+	err = json.Unmarshal(text, &d)
+	for _, t := range d.Threads {
+		list = append(list, t.Samples.Length)
+	}
+	return list, err
+}
+
+// outermost returns the samples of folded stacks by their outermost functions. Weights are
+// multiples of that of a sample.
+func outermost(path string) (list []int, err error) {
+	counts, one := map[string]int{}, 0
+	err = readLines(path, func(line string) {
+		at := strings.LastIndexByte(line, ' ')
+		n, e := strconv.Atoi(line[at+1:])
+		frames := strings.SplitN(line[:max(at, 0)], ";", 3)
+		if e != nil || len(frames) < 2 {
+			return
+		}
+		counts[frames[1]] += n
+		if one == 0 || n < one {
+			one = n
+		}
+	})
+	for _, n := range counts {
+		list = append(list, n/one)
+	}
+	return list, err
 }
 
 // profileDocument is the JSON of unwindd profile.

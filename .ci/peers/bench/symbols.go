@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
@@ -31,17 +30,41 @@ func symbols(b *bench) (list []*contest, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range b.sizes(10, 1_000, 100_000) {
+		sizes := []int{1, 1_000, 100_000, 1_000_000}
+		if b.short {
+			sizes = []int{10}
+		}
+		input := func(n int) string {
+			return fmt.Sprintf("%d addresses, .debug_info of %s", n, mib(float64(info)/1024))
+		}
+		for _, n := range sizes {
 			path := filepath.Join(b.dir, fmt.Sprintf("addresses-%d-%d", units, n))
 			if err := os.WriteFile(path, addresses(text, n), 0o600); err != nil {
 				return nil, err
 			}
-			input := fmt.Sprintf("%d addresses, .debug_info of %s", n, mib(float64(info)/1024))
-			list = append(list, b.symbolContest(input, program, path))
+			c := b.symbolContest(input(n), program, path)
+			c.series, c.size, c.goals = program, float64(n), symbolGoals(n, input)
+			list = append(list, c)
 		}
 	}
 	return list, nil
 }
+
+// symbolGoals are bounds for n addresses.
+func symbolGoals(n int, input func(n int) string) []goal {
+	switch n {
+	case 1:
+		return []goal{{figure: processors, tool: gimliTool, most: 2}}
+	case 1_000:
+		return []goal{{figure: processors, tool: gimliTool, most: 0.6}, {figure: memory, tool: gimliTool, most: 1}}
+	case 1_000_000:
+		return []goal{{figure: processors, smaller: input(100_000), most: 1.1}}
+	}
+	return nil
+}
+
+// gimliTool is gimli's addr2line in the tables.
+const gimliTool = "gimli's addr2line"
 
 // symbolContest asks symbolizers for the addresses in a file.
 func (b *bench) symbolContest(input, program, addresses string) *contest {
@@ -61,10 +84,11 @@ func (b *bench) symbolContest(input, program, addresses string) *contest {
 		}
 	}
 	positions := check("positions", afterEmptyLines, afterAddresses)
-	gimli := cmp.Or(os.Getenv("UNWINDD_PEER_GIMLI"), "addr2line-gimli")
+	// gimli's has a file with a line alone, others the file of a symbol, too.
+	lines := check("lines", withLines(afterEmptyLines), withLines(afterAddresses))
 	c.theirs = []entry{
 		{tool: "llvm-symbolizer", argv: []string{"llvm-symbolizer-22", "--obj=" + program}, stdin: addresses, check: check("lines", all, all)},
-		{tool: "gimli's addr2line", argv: []string{gimli, "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
+		{tool: gimliTool, argv: []string{b.built(gimliAddr2line), "-afiC", "-e", program}, stdin: addresses, check: lines, most: 0.02},
 		{tool: "addr2line", argv: []string{"addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
 		{tool: "eu-addr2line", argv: []string{"eu-addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.6},
 	}
@@ -156,6 +180,19 @@ func afterAddresses(output string) []string {
 		list = append(list, known(position))
 	}
 	return list
+}
+
+// withLines has positions without a line as unknown.
+func withLines(read func(string) []string) func(string) []string {
+	return func(output string) []string {
+		list := read(output)
+		for i, position := range list {
+			if strings.HasSuffix(position, ":0") {
+				list[i] = "??"
+			}
+		}
+		return list
+	}
 }
 
 // known is a position as all tools write it, where there is a line.

@@ -270,7 +270,7 @@ func writeGoals(w io.Writer, sections []*section) {
 	for _, s := range sections {
 		for _, o := range s.outcomes {
 			for _, g := range o.goals {
-				got, text := o.measured(o.results[0], g)
+				got, text := s.measured(o, o.results[0].tool, g)
 				verdict := "met"
 				switch {
 				case text == "":
@@ -278,25 +278,29 @@ func writeGoals(w io.Writer, sections []*section) {
 				case got > g.most:
 					verdict = "**missed**"
 				}
-				old := ""
-				if r := o.result(before); r != nil {
-					_, old = o.measured(r, g)
-				}
-				bound := fmt.Sprintf("at most %s of %s", number(g.most), g.tool)
-				if g.tool == "" {
-					bound = "at most " + g.figure.text(g.most)
-				}
-				fmt.Fprintf(w, "| %s, %s | %s | %s | %s | %s | %s |\n", s.title, o.input, g.figure.name, bound, text, old, verdict)
+				_, old := s.measured(o, before, g)
+				fmt.Fprintf(w, "| %s, %s | %s | %s | %s | %s | %s |\n", s.title, o.input, g.figure.name, g, text, old, verdict)
 			}
 		}
 	}
 	fmt.Fprintln(w)
 }
 
-// result is that of a tool; nil: it was not asked.
+// String is the bound in words.
+func (g goal) String() string {
+	switch {
+	case g.tool != "":
+		return fmt.Sprintf("at most %s of %s", number(g.most), g.tool)
+	case g.smaller != "":
+		return fmt.Sprintf("for one at most %s of %s", number(g.most), g.smaller)
+	}
+	return "at most " + g.figure.text(g.most)
+}
+
+// result is that of a tool; nil: it was not measured.
 func (o *outcome) result(tool string) *result {
 	for _, r := range o.results {
-		if r.tool == tool {
+		if r.tool == tool && len(r.runs) > 0 {
 			return r
 		}
 	}
@@ -305,20 +309,31 @@ func (o *outcome) result(tool string) *result {
 
 // measured is the figure of a goal, in a form to compare and as text; "": it was not
 // measured.
-func (o *outcome) measured(ours *result, g goal) (got float64, text string) {
-	if len(ours.runs) == 0 {
+func (s *section) measured(o *outcome, tool string, g goal) (got float64, text string) {
+	ours := o.result(tool)
+	if ours == nil {
 		return 0, ""
 	}
-	if g.tool == "" {
-		got = middle(ours.runs, g.figure.figure)
-		return got, fmt.Sprintf("%s (%s)", g.figure.text(got), g.figure.text(least(ours.runs, g.figure.figure)))
+	figure := g.figure.figure
+	if g.tool != "" {
+		theirs := o.result(g.tool)
+		if theirs == nil {
+			return 0, ""
+		}
+		x := of(ours.runs, theirs.runs, figure)
+		return x.median(), x.String()
 	}
-	theirs := o.result(g.tool)
-	if theirs == nil {
-		return 0, ""
+	got = middle(ours.runs, figure)
+	if g.smaller == "" {
+		return got, fmt.Sprintf("%s (%s)", g.figure.text(got), g.figure.text(least(ours.runs, figure)))
 	}
-	x := of(ours.runs, theirs.runs, g.figure.figure)
-	return x.median(), x.String()
+	for _, smaller := range s.outcomes {
+		if r := smaller.result(tool); smaller.input == g.smaller && r != nil {
+			got = got / o.size / (middle(r.runs, figure) / smaller.size)
+			return got, number(got)
+		}
+	}
+	return 0, ""
 }
 
 // writeDeficits writes them all.

@@ -52,14 +52,14 @@ func Readers() (string, error) {
 	if set := os.Getenv("UNWINDD_PEER_BREAKPAD"); set != "" {
 		return set, nil
 	}
-	dir, err := kept("readers", unpack)
+	dir, err := cost.Kept(keptName("readers"), unpack)
 	return filepath.Join(dir, "package/bin/linux-x64"), err
 }
 
 // Tools is a folder with the readers, with core2md, and with libwriter.so, which
 // testdata/writer.cpp describes. They take a minute of g++.
 func Tools() (string, error) {
-	return kept(toolsName(), func(dir string) error {
+	return cost.Kept(toolsName(), func(dir string) error {
 		if err := unpack(dir); err != nil {
 			return err
 		}
@@ -73,52 +73,16 @@ func Tools() (string, error) {
 
 // HasTools reports whether Tools has nothing to make.
 func HasTools() bool {
-	_, dir, err := place(toolsName())
-	if err == nil {
-		_, err = os.Stat(dir)
-	}
-	return err == nil
+	return cost.IsKept(toolsName())
 }
 
 func toolsName() string {
 	sum := sha256.Sum256([]byte(compile + writerSources + string(writer)))
-	return fmt.Sprintf("tools-%x", sum[:8])
+	return keptName(fmt.Sprintf("tools-%x", sum[:8]))
 }
 
 func unpack(dir string) error {
 	return cost.Run(dir, "sh", "-c", "npm pack --silent minidump@"+Version+" >/dev/null && tar xzf minidump-"+Version+".tgz && rm minidump-"+Version+".tgz")
 }
 
-// place is a folder of the cache directory, and the one that it is in.
-func place(name string) (root, dir string, err error) {
-	cache, err := os.UserCacheDir()
-	root = filepath.Join(cache, "unwindd-peers")
-	return root, filepath.Join(root, "breakpad-"+Version+"-"+name), err
-}
-
-// kept is a folder of the cache directory, which a function fills if it is not there. Of two that fill
-// it at once the first one's stays.
-func kept(name string, fill func(dir string) error) (string, error) {
-	root, dir, err := place(name)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return "", err
-	}
-	made, err := os.MkdirTemp(root, "making-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(made)
-	if err := fill(made); err != nil {
-		return "", err
-	}
-	if err := os.Rename(made, dir); err != nil && !os.IsExist(err) {
-		return "", err
-	}
-	return dir, nil
-}
+func keptName(name string) string { return "breakpad-" + Version + "-" + name }
