@@ -34,6 +34,10 @@ const (
 	maxFrames = 1024
 	// outputBuffer is the size of a write, in bytes.
 	outputBuffer = 1 << 16
+	// textBlock is the size of a block of answers' text, in bytes. Another answer is written to
+	// one that has leastText bytes left; a longer one makes it grow.
+	textBlock = 1 << 16
+	leastText = 1 << 12
 	// maxQuestion bounds a line that is read, in bytes.
 	maxQuestion = 1 << 20
 )
@@ -49,8 +53,7 @@ type pending struct {
 	unknown  string // a name that no function has
 	err      error  // why it could not be answered
 
-	text       []byte // of the answer's part
-	begin, end int    // of the answer in text
+	text []byte // of the answer, in a block of the worker
 }
 
 // answering is the functions with which a tool answers.
@@ -75,8 +78,7 @@ type answering struct {
 	// Buffers that every batch reuses.
 	workers []*worker
 	pending []pending
-	order   []int32  // in which questions are answered
-	texts   [][]byte // of the parts
+	order   []int32 // in which questions are answered
 	rests   atomic.Int32
 }
 
@@ -166,7 +168,7 @@ func (a *answering) writeListed(w *Writer, p *pending) error {
 
 // prepareAll reads the questions of a batch, and has those answered that another machine answers.
 func (a *answering) prepareAll(questions []string) error {
-	a.pending = a.pending[:0]
+	a.pending = slices.Grow(a.pending[:0], len(questions))
 	for _, q := range questions {
 		a.pending = append(a.pending, a.prepare(q))
 	}
@@ -216,13 +218,10 @@ func (a *answering) batch(questions []string) error {
 		return err
 	}
 	parts := a.inOrder()
-	for len(a.texts) < len(parts) {
-		a.texts = append(a.texts, nil)
-	}
 	var next atomic.Int64
 	work := func(w *worker) {
 		for i := next.Add(1) - 1; i < int64(len(parts)); i = next.Add(1) - 1 {
-			a.texts[i] = w.part(a.texts[i][:0], parts[i])
+			w.part(parts[i])
 			if i%restParts == restParts-1 && a.rests.Add(1) <= maxRests {
 				w.rest(parts[i])
 			}
@@ -231,7 +230,10 @@ func (a *answering) batch(questions []string) error {
 	var others sync.WaitGroup
 	n := min(runtime.GOMAXPROCS(0), len(parts))
 	for len(a.workers) < n {
-		a.workers = append(a.workers, &worker{a, NewWriter(nil, a.options), nil})
+		a.workers = append(a.workers, &worker{answering: a, writer: NewWriter(nil, a.options)})
+	}
+	for _, w := range a.workers {
+		w.used = 0
 	}
 	for _, w := range a.workers[1:n] {
 		others.Go(func() { work(w) })
@@ -256,7 +258,7 @@ func (a *answering) write() error {
 			}
 		}
 		a.writeMessage(p)
-		if _, err := a.out.Write(p.text[p.begin:p.end]); err != nil {
+		if _, err := a.out.Write(p.text); err != nil {
 			return err
 		}
 	}
@@ -268,28 +270,49 @@ type worker struct {
 	*answering
 	writer *Writer
 	frames []trace.Symbol
+	blocks [][]byte // of text: the first used-1 of them are full
+	used   int
 }
 
-// part answers questions and appends the text of their answers.
-func (w *worker) part(text []byte, part []int32) []byte {
+// part answers questions.
+func (w *worker) part(part []int32) {
 	for _, i := range part {
 		p := &w.pending[i]
 		w.lookUp(p, w.frames[:0])
 		if cap(p.Frames) > cap(w.frames) && cap(p.Frames) <= maxFrames {
 			w.frames = p.Frames
 		}
-		p.begin = len(text)
-		if w.encode != nil {
-			text = w.encode(text, p)
-		} else {
-			text = w.writer.Append(text, &p.Answer)
+		w.appendText(p)
+		p.Frames = nil
+	}
+}
+
+// appendText appends the text of an answer to a block.
+func (w *worker) appendText(p *pending) {
+	block := w.block()
+	begin := len(*block)
+	if w.encode != nil {
+		*block = w.encode(*block, p)
+	} else {
+		*block = w.writer.Append(*block, &p.Answer)
+	}
+	p.text = (*block)[begin:]
+}
+
+// block is a block of text that has room for an answer.
+func (w *worker) block() *[]byte {
+	if w.used > 0 {
+		if b := &w.blocks[w.used-1]; cap(*b)-len(*b) >= leastText {
+			return b
 		}
-		p.end, p.Frames = len(text), nil
 	}
-	for _, i := range part {
-		w.pending[i].text = text
+	if w.used == len(w.blocks) {
+		w.blocks = append(w.blocks, make([]byte, 0, textBlock))
 	}
-	return text
+	b := &w.blocks[w.used]
+	*b = (*b)[:0]
+	w.used++
+	return b
 }
 
 // rest releases the pages of a file that the questions of a part needed.

@@ -135,8 +135,8 @@ func (s *Session) askAbout(id []byte, list []*pending) error {
 	return nil
 }
 
-// questionPrefixes begin questions of a kind.
-var questionPrefixes = map[AnswerKind]string{AnswerCode: "CODE ", AnswerData: "DATA ", AnswerFrame: "FRAME "}
+// questionPrefixes begin questions of a kind; "": none does.
+var questionPrefixes = [...]string{AnswerCode: "CODE ", AnswerData: "DATA ", AnswerFrame: "FRAME "}
 
 // take completes an answer.
 func (s *Session) take(p *pending, a *encodedAnswer) {

@@ -31,9 +31,9 @@ func (s *Session) parse(line string) (q question, err error) {
 	if line == "" {
 		return q, errNoQuestion
 	}
-	for prefix, kind := range map[string]AnswerKind{"CODE ": AnswerCode, "DATA ": AnswerData, "FRAME ": AnswerFrame} {
-		if rest, ok := strings.CutPrefix(line, prefix); ok {
-			line, q.kind = rest, kind
+	for kind, prefix := range questionPrefixes {
+		if rest, ok := strings.CutPrefix(line, prefix); ok && prefix != "" {
+			line, q.kind = rest, AnswerKind(kind)
 			break
 		}
 	}

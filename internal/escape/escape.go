@@ -46,10 +46,21 @@ func text(s, kept string) string {
 	return b.String()
 }
 
+// ones has 1 in each byte.
+const ones = 0x0101010101010101
+
 // IsPlain reports whether a text has printable ASCII characters only, as nearly all
 // texts: it needs no escapes.
 func IsPlain[T string | []byte](s T) bool {
-	for i := range len(s) {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 | uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		// The highest bit of a byte is set, or will be where it is a control character or DEL.
+		if (w|(w-' '*ones)|(w+ones))&(0x80*ones) != 0 {
+			return false
+		}
+	}
+	for ; i < len(s); i++ {
 		if s[i] < ' ' || s[i] > '~' {
 			return false
 		}

@@ -67,3 +67,15 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestPlainTextHasPrintableASCIIAlone(t *testing.T) {
+	for c := range 256 {
+		for at := range 17 {
+			text := []byte("plain text of 17.")
+			text[at] = byte(c)
+			if want := c >= ' ' && c <= '~'; IsPlain(text) != want || IsPlain(string(text)) != want {
+				t.Errorf("IsPlain(%q) is %v, expected %v", text, !want, want)
+			}
+		}
+	}
+}

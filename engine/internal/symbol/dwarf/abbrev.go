@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ const (
 	skipIndirect
 )
 
-// abbrevTable has the abbreviations of a unit, by code.
+// abbrevTable has the abbreviations of a unit, by code. nil has none.
 type abbrevTable struct {
 	dense  []abbrev // by code, where codes count from 1 as usual
 	sparse map[uint64]*abbrev
@@ -72,6 +73,9 @@ type abbrevTable struct {
 
 // find returns the declaration of a code; nil where there is none.
 func (t *abbrevTable) find(code uint64) *abbrev {
+	if t == nil {
+		return nil
+	}
 	if code < uint64(len(t.dense)) {
 		if a := &t.dense[code]; a.isDeclared {
 			return a
@@ -93,6 +97,12 @@ type format struct {
 	isBigEndian                   bool
 }
 
+// ofAbbrevs is the format without differences that do not matter to abbreviations.
+func (f format) ofAbbrevs() format {
+	f.version = min(f.version, 3) // only DWARF 2 differs
+	return f
+}
+
 // abbrevCache has the tables of a file that were read so far.
 type abbrevCache struct {
 	mu     sync.Mutex
@@ -110,7 +120,7 @@ func (c *abbrevCache) spend(n uint64) bool {
 
 // abbrevs returns the table of a unit, read once.
 func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	format.version = min(format.version, 3) // only DWARF 2 differs
+	format = format.ofAbbrevs()
 	key := abbrevKey{off, format}
 	c := &f.abbrevCache
 	c.mu.Lock()
@@ -125,6 +135,20 @@ func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
 	}
 	c.mu.Unlock()
 	return t.get(func() (*abbrevTable, error) { return f.needAbbrevs(off, end, format) })
+}
+
+// firstAbbrev returns the first declaration of a table, which is mostly that of a unit's first
+// entry; ok is false where it cannot be read. It is valid until tmp is used again.
+func (f *file) firstAbbrev(off, end uint64, format format, tmp *abbrevScratch) (d *declaration, ok bool) {
+	d = &tmp.first
+	_ = needList(f.rest.abbrev, off, end, func(end uint64) (isCut bool, err error) {
+		r := abbrevReader{cursor: newCursor(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
+		*d, ok, err = r.next()
+		tmp.specs, tmp.skips = r.specs, r.skips
+		return r.failed, err
+	})
+	d.specs = tmp.specs
+	return d, ok
 }
 
 // needAbbrevs reads a table in as much of the section as contains it.
@@ -233,8 +257,8 @@ func (r *abbrevReader) next() (d declaration, ok bool, err error) {
 		if s.kind, s.size, ok = r.format.skipOf(s.form); !ok {
 			return d, false, bad(".debug_abbrev", entry, "form %#x of attribute %#x is not known", encoding, name)
 		}
-		if first, ok := secondNumbers[s.attr]; ok {
-			s.attr = first
+		if s.attr >= leastSecondNumber {
+			s.attr = cmp.Or(secondNumbers[s.attr], s.attr)
 		}
 		a.record(&s, len(r.skips) == firstSkip, fixed)
 		r.specs = append(r.specs, s)
@@ -288,6 +312,7 @@ type abbrevScratch struct {
 	specs []spec
 	skips []skip
 	list  []declaration
+	first declaration
 }
 
 var abbrevPool = sync.Pool{New: func() any { return &abbrevScratch{} }}

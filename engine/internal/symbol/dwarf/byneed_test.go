@@ -122,6 +122,26 @@ func startOf(t *testing.T, r *Reader, name string) uint64 {
 	return 0
 }
 
+// Of the units that an address is not in, the addresses of the first entry are read, and nothing
+// is kept.
+func TestUnitsWithoutTheAddressAreNotOpened(t *testing.T) {
+	unit := func(start uint64, name string) die {
+		u := unitDie(sub(append(at64(start, 16), attr{atName, fString, name})...))
+		u.attrs = append(u.attrs, at64(start, 16)...)
+		return u
+	}
+	r := handmade(t, sections{}, unit(0x1000, "f"), unit(0x2000, "g"), unit(0x3000, "h"))
+	frames, err := r.Frames(nil, 0x2008)
+	if err != nil || len(frames) != 1 || frames[0].Function != "g" {
+		t.Fatalf("%+v, error %v", frames, err)
+	}
+	for i, u := range r.main.everyUnit() {
+		if got, want := u.body.done.Load(), i == 1; got != want {
+			t.Errorf("unit %d: it was opened is %v, expected %v", i, got, want)
+		}
+	}
+}
+
 // A header that is damaged behind the unit of an address leaves that as it is, and is
 // told once it is met.
 func TestDamageBehindAUnitIsToldWhenItIsMet(t *testing.T) {

@@ -129,13 +129,9 @@ func (r *Reader) quickMap() (*unitMap, error) {
 	for i := range tables {
 		known[tables[i].unit] = true
 	}
+	units = slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return known[u.offset] })
 	budget := r.rangeBudget()
-	for _, u := range units {
-		if !known[u.offset] {
-			tables = append(tables, r.rangesOf(u, &budget)...)
-		}
-	}
-	return r.mapOf(tables, false), nil
+	return r.mapOf(r.rangesOf(tables, units, &budget), false), nil
 }
 
 // arangesRanges are the ranges in .debug_aranges; nil where no table is usable. With
@@ -158,13 +154,9 @@ func (r *Reader) rangeBudget() int64 {
 // wholeMap reads the addresses of every unit. Further ranges of .debug_aranges are added: a
 // unit of DWARF 2 has no DW_AT_ranges, and its one range may leave code out.
 func (r *Reader) wholeMap() (*unitMap, error) {
-	r.openUnits()
+	r.main.unpackUnits()
 	budget := r.rangeBudget()
-	list := r.main.arangesRanges(true)
-	for _, u := range r.main.everyUnit() {
-		list = append(list, r.rangesOf(u, &budget)...)
-	}
-	return r.mapOf(list, true), nil
+	return r.mapOf(r.rangesOf(r.main.arangesRanges(true), r.main.everyUnit(), &budget), true), nil
 }
 
 // unpackUnits unpacks the parts of sections for the first entries of all units, several
@@ -206,32 +198,44 @@ func (r *Reader) openUnits() {
 	workers.Wait()
 }
 
-// rangesOf are the addresses of a unit's first entry, else of its functions. Unreadable
-// parts become problems.
-func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
-	if u.isType() {
-		return nil
-	}
-	b, err := u.open()
-	var list []span
-	if err == nil {
-		list, err = b.ownSpans(budget)
-	}
-	if err == nil && len(list) == 0 && b.hasChildren && b.tag != dw.TagPartialUnit && !b.isSplit() {
-		var x *functions
-		if x, err = b.functions.get(func() (*functions, error) { return b.findFunctions(false) }); err == nil {
-			list = spansOf(&x.where)
+// rangesOf appends the addresses of units: of each those in its first entry, else the code of its
+// functions. Unreadable parts become problems.
+func (r *Reader) rangesOf(ranges []unitRange, units []*unit, budget *int64) []unitRange {
+	var root body // most units are not opened for this
+	for _, u := range units {
+		if u.isType() {
+			continue
+		}
+		list, err := r.spansOf(&root, u, budget)
+		if err != nil {
+			r.failedUnit(u, err)
+			continue
+		}
+		for _, s := range list {
+			ranges = append(ranges, unitRange{span: s, unit: u.offset})
 		}
 	}
-	if err != nil {
-		r.failedUnit(u, err)
-		return nil
-	}
-	ranges := make([]unitRange, len(list))
-	for i, s := range list {
-		ranges[i] = unitRange{span: s, unit: u.offset}
-	}
 	return ranges
+}
+
+// spansOf are the addresses of a unit, for which root is overwritten.
+func (r *Reader) spansOf(root *body, u *unit, budget *int64) ([]span, error) {
+	if _, err := u.readRoot(root); err != nil {
+		return nil, err
+	}
+	list, err := root.ownSpans(budget)
+	if err != nil || len(list) > 0 || !root.hasChildren || root.tag == dw.TagPartialUnit {
+		return list, err
+	}
+	b, err := u.open()
+	if err != nil || b.isSplit() {
+		return nil, err
+	}
+	x, err := b.functions.get(func() (*functions, error) { return b.findFunctions(false) })
+	if err != nil {
+		return nil, err
+	}
+	return mergedSpans(&x.where), nil
 }
 
 // ownSpans are the addresses in the unit's first entry.
@@ -241,8 +245,8 @@ func (b *body) ownSpans(budget *int64) ([]span, error) {
 	return mergeSpans(list), err
 }
 
-// spansOf are the ranges that have an item.
-func spansOf(flat *ranges.Flat) (list []span) {
+// mergedSpans are the ranges that have an item.
+func mergedSpans(flat *ranges.Flat) (list []span) {
 	for s := range flat.All() {
 		list = append(list, span{s.Start, s.End})
 	}

@@ -65,11 +65,16 @@ func (f *file) countRanges(n int) bool {
 // walk visits the entries of a unit.
 type walk struct {
 	*body
-	info []byte
-	off  uint64 // of the next entry
+	info    []byte
+	off     uint64       // of the next entry
+	abbrevs *abbrevTable // nil where err is set
+	err     error
 }
 
-func (b *body) walk(off uint64) walk { return walk{body: b, info: b.bytes(), off: off} }
+func (b *body) walk(off uint64) walk {
+	abbrevs, err := b.abbrevs()
+	return walk{body: b, info: b.bytes(), off: off, abbrevs: abbrevs, err: err}
+}
 
 // next reads the abbreviation of the next entry, and leaves off at its values. It returns
 // nil for a null entry, and at the end of the unit.
@@ -85,6 +90,9 @@ func (w *walk) next() (a *abbrev, entry uint64, err error) {
 		return nil, entry, nil
 	}
 	if a = w.abbrevs.find(code); a == nil {
+		if w.err != nil {
+			return nil, entry, w.err
+		}
 		return nil, entry, w.wrong(entry, "abbreviation %d is not declared", code)
 	}
 	return a, entry, nil

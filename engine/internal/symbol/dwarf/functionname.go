@@ -167,8 +167,12 @@ func (d *decl) take(attr dw.Attr, v value) {
 // readEntry calls f with the attributes of the entry at an offset that identify a function
 // or a call.
 func (b *body) readEntry(off uint64, f func(dw.Attr, value)) error {
+	abbrevs, err := b.abbrevs()
+	if err != nil {
+		return err
+	}
 	c := b.cursor(off)
-	a := b.abbrevs.find(c.uleb())
+	a := abbrevs.find(c.uleb())
 	if c.failed || a == nil {
 		return b.wrong(off, "an entry is expected")
 	}
@@ -332,8 +336,12 @@ func (r *Reader) nameProblem(b *body, off uint64, err error) {
 }
 
 func (b *body) abbrevAt(off uint64) (*abbrev, error) {
+	abbrevs, err := b.abbrevs()
+	if err != nil {
+		return nil, err
+	}
 	c := b.cursor(off)
-	a := b.abbrevs.find(c.uleb())
+	a := abbrevs.find(c.uleb())
 	if off < b.first || c.failed || a == nil {
 		return nil, b.wrong(off, "an entry is expected")
 	}

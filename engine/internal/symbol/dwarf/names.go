@@ -15,6 +15,9 @@ var secondNumbers = map[dw.Attr]dw.Attr{
 	0x3e13: dw.AttrLLVMVectorSize,
 }
 
+// leastSecondNumber is the least of secondNumbers.
+const leastSecondNumber = 0x3e0f
+
 // Unit types (DWARF 5, 7.5.1, table 7.2).
 const (
 	unitCompile      = 0x01

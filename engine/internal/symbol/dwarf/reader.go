@@ -315,7 +315,10 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 			var f *function
 			if b, err = u.open(); err == nil {
 				if holder, f, err = r.functionAt(b, address); err == nil && f != nil {
-					scoped = holder.abbrevs.hasScopes()
+					var abbrevs *abbrevTable
+					if abbrevs, err = holder.abbrevs(); err == nil {
+						scoped = abbrevs.hasScopes()
+					}
 				}
 			}
 			return err == nil && f == nil

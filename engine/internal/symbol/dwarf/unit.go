@@ -35,7 +35,7 @@ type unit struct {
 // body has the attributes of a unit's first entry, and data derived from its entries.
 type body struct {
 	*unit
-	abbrevs     *abbrevTable
+	table       lazy[*abbrevTable] // see abbrevs
 	tag         dw.Tag
 	hasChildren bool
 
@@ -166,46 +166,83 @@ func (u *unitHeader) wrong(off uint64, format string, args ...any) error {
 }
 
 func (u *unit) readBody() (*body, error) {
-	b := &body{unit: u}
+	b := new(body)
+	names, err := u.readRoot(b)
+	if err != nil {
+		return nil, err
+	}
+	b.setNames(&names)
+	u.file.addKept(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
+	return b, nil
+}
+
+// readRoot reads the unit's first entry into b, without its strings.
+func (u *unit) readRoot(b *body) (names unitNames, err error) {
+	*b = body{unit: u}
 	if !u.isInTypes {
 		if err := u.file.rest.info.Need(u.end); err != nil {
-			return nil, err
+			return names, err
 		}
-	}
-	abbrevOff, abbrevEnd := u.part.place(sectAbbrev, u.abbrevOff, uint64(len(u.file.abbrev)))
-	var err error
-	if b.abbrevs, err = u.file.abbrevs(abbrevOff, abbrevEnd, u.format); err != nil {
-		return nil, u.wrong(u.offset, "%v", err)
 	}
 	b.setDefaults()
 	if u.first >= u.end {
-		return b, nil
+		return names, nil
 	}
 	c := u.cursor(u.first)
 	code := c.uleb()
 	if code == 0 {
-		return nil, u.wrong(u.first, "its first entry is null")
+		return names, u.wrong(u.first, "its first entry is null")
 	}
-	a := b.abbrevs.find(code)
-	if a == nil {
-		return nil, u.wrong(u.first, "abbreviation %d is not declared", code)
+	tmp := abbrevPool.Get().(*abbrevScratch)
+	defer abbrevPool.Put(tmp)
+	a, err := b.rootAbbrev(code, tmp)
+	if err != nil {
+		return names, err
 	}
 	b.tag, b.hasChildren = a.tag, a.hasChildren
-	names := b.readAttributes(&c, a)
+	names = b.readAttributes(&c, a)
 	if c.failed {
-		return nil, u.wrong(u.first, "the values of its first entry do not end in the unit")
+		return names, u.wrong(u.first, "the values of its first entry do not end in the unit")
 	}
 	if u.kind == unitSkeleton || u.kind == unitSplitCompile {
 		b.dwoID, b.hasDwoID = u.signature, true
 	}
 	if b.hasLow {
 		if b.base, err = b.address(&b.low); err != nil {
-			return nil, u.wrong(u.first, "%v", err)
+			return names, u.wrong(u.first, "%v", err)
 		}
 	}
-	b.setNames(&names)
-	u.file.addKept(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
-	return b, nil
+	return names, nil
+}
+
+// rootAbbrev returns the abbreviation of the unit's first entry. The others are not read where
+// it is the first of its table.
+func (b *body) rootAbbrev(code uint64, tmp *abbrevScratch) (*abbrev, error) {
+	off, end := b.part.place(sectAbbrev, b.abbrevOff, uint64(len(b.file.abbrev)))
+	if d, ok := b.file.firstAbbrev(off, end, b.format.ofAbbrevs(), tmp); ok && d.code == code {
+		return &d.abbrev, nil
+	}
+	t, err := b.abbrevs()
+	if err != nil {
+		return nil, err
+	}
+	if a := t.find(code); a != nil {
+		return a, nil
+	}
+	return nil, b.wrong(b.first, "abbreviation %d is not declared", code)
+}
+
+// abbrevs returns the abbreviations of the unit, which are read when an entry behind the first
+// one is needed.
+func (b *body) abbrevs() (*abbrevTable, error) {
+	return b.table.get(func() (*abbrevTable, error) {
+		off, end := b.part.place(sectAbbrev, b.abbrevOff, uint64(len(b.file.abbrev)))
+		t, err := b.file.abbrevs(off, end, b.format)
+		if err != nil {
+			return nil, b.wrong(b.offset, "%v", err)
+		}
+		return t, nil
+	})
 }
 
 // unitNames are the strings of a unit's first entry.
@@ -260,13 +297,16 @@ func (b *body) setNames(names *unitNames) {
 	if dwoName.form == 0 {
 		dwoName = &names.gnuDwoName
 	}
-	for field, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
-		if v.form == 0 {
+	for _, x := range [...]struct {
+		field *string
+		*value
+	}{{&b.name, &names.name}, {&b.compDir, &names.compDir}, {&b.dwoName, dwoName}} {
+		if x.form == 0 {
 			continue
 		}
 		// A unit whose name cannot be read is still a unit.
-		if text, err := b.text(v); err == nil {
-			*field = copied(text)
+		if text, err := b.text(x.value); err == nil {
+			*x.field = copied(text)
 		}
 	}
 }
