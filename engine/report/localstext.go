@@ -89,8 +89,15 @@ func sameVariable(list []trace.FrameVariable) (n int) {
 
 // variable writes a variable in a line.
 func (t *text) variable(v *trace.FrameVariable, all trace.LaneSet) {
+	isOfSome := v.Lanes != nil && !slices.Equal(v.Lanes, all)
+	if !isOfSome && !v.IsShadowed && !t.isVerbose {
+		t.line = append(append(t.line[:0], variableName(v)...), " = "...)
+		t.line = value.AppendLine(t.line, &v.Value, v.Language)
+		t.printLine(localsIndent, t.line)
+		return
+	}
 	t.printf(localsIndent+"%s", variableName(v))
-	if v.Lanes != nil && !slices.Equal(v.Lanes, all) {
+	if isOfSome {
 		t.printf(" %s", t.faint("lanes "+v.Lanes.String()))
 	}
 	t.printf(" = %s", value.Line(&v.Value, v.Language))

@@ -220,20 +220,45 @@ func (f *stackFolder) sum(s *trace.Stack, e *ending) uint64 {
 }
 
 func (f *stackFolder) hashFrames(frames []trace.Frame) {
-	var b [8]byte
 	for i := range frames {
-		binary.LittleEndian.PutUint64(b[:], frames[i].PC)
-		f.hash.Write(b[:])
+		f.hashNumbers(frames[i].PC)
 		for _, r := range frames[i].Registers() {
-			binary.LittleEndian.PutUint64(b[:], r.Value)
-			f.hash.Write(b[:])
+			f.hashNumbers(r.Value)
 		}
-		for _, list := range frames[i].Locals() {
-			for k := range list {
-				f.hash.WriteString(list[k].Text)
-			}
+		f.hashLocals(frames[i].Locals())
+		groups := frames[i].Lanes()
+		for k := range groups {
+			g := &groups[k]
+			f.hash.WriteString(string(g.State))
+			f.hashNumbers(g.PC)
+			f.hashNumbers(g.Lanes...)
+			f.hashLocals(g.Locals)
 		}
 		f.hashFrames(frames[i].TailCallers())
+	}
+}
+
+func (f *stackFolder) hashNumbers(list ...uint64) {
+	var b [8]byte
+	for _, n := range list {
+		binary.LittleEndian.PutUint64(b[:], n)
+		f.hash.Write(b[:])
+	}
+}
+
+func (f *stackFolder) hashLocals(functions [][]trace.FrameVariable) {
+	for _, list := range functions {
+		for i := range list {
+			f.hashNumbers(list[i].Lanes...)
+			f.hashValue(&list[i].Value)
+		}
+	}
+}
+
+func (f *stackFolder) hashValue(v *trace.Value) {
+	f.hash.WriteString(v.Text)
+	for i := range v.Children {
+		f.hashValue(&v.Children[i])
 	}
 }
 
@@ -305,9 +330,16 @@ func isEqualManaged(a, b *trace.Frame) bool {
 
 // isEqualLocals compares variables of a function, ignoring the thread.
 func isEqualLocals(a, b []trace.FrameVariable) bool {
-	return slices.EqualFunc(a, b, func(x, y trace.FrameVariable) bool {
-		return x.Kind == y.Kind && x.Line == y.Line && x.IsShadowed == y.IsShadowed && slices.Equal(x.Lanes, y.Lanes) && x.Equal(&y.Value)
-	})
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.Kind != y.Kind || x.Line != y.Line || x.IsShadowed != y.IsShadowed || !slices.Equal(x.Lanes, y.Lanes) || !x.Equal(&y.Value) {
+			return false
+		}
+	}
+	return true
 }
 
 // isEqualChain compares inlined calls, which are shared by the frames at one PC.

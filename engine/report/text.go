@@ -53,6 +53,7 @@ type text struct {
 	thread     *trace.Thread   // whose frames are written; nil: a launcher that is not in the target
 	mentioned  map[string]bool // sentences about source files that were written
 	sourceless []string        // why there are no lines of source files, for each once
+	line       []byte          // of the last variable, to be written over
 	paint
 }
 

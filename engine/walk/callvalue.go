@@ -30,7 +30,8 @@ func noCallValue(format string, args ...any) error {
 type call struct {
 	caller *unitContext
 	site   dwarf.CallSite
-	err    error // why it is not known
+	callee dwarf.Entry // the callee that the site names, or the zero Entry
+	err    error       // why it is not known
 }
 
 // findCall finds the call of the frame, once.
@@ -51,14 +52,25 @@ func (c *call) find(ctx context.Context, u *unitContext) error {
 	if tail := u.frame.tailCaller(); tail != nil {
 		left := tail.called.tail
 		c.caller, c.site = tail.unitContext(left.from.body, u.around.Lane), left.site
+		callee, err := c.site.Callee()
+		if err != nil {
+			return err
+		}
+		c.callee = callee
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
-	callee, err := c.check(ctx, u)
-	if err != nil {
-		return err
+	switch {
+	case u.frame.called.isByAddress():
+		c.callee = dwarf.Entry{}
+	case c.callee.IsZero():
+		if err := c.checkTarget(ctx, u); err != nil {
+			return err
+		}
 	}
-	return u.checkTailCalls(callee)
+	return u.code.Checked(c.callee, u.function, func() error { return u.checkCallee(c.callee) }, func(err error) bool {
+		return errors.Is(err, ErrNoCallValue)
+	})
 }
 
 // findReturn looks for the call site at the return address of the physical caller.
@@ -90,43 +102,47 @@ func (c *call) findReturn(u *unitContext) error {
 	if function.IsZero() {
 		return noCallValue("the caller's function is not described")
 	}
-	c.caller, c.site = caller.unitContext(function, u.around.Lane), known.Site
+	c.caller, c.site, c.callee = caller.unitContext(function, u.around.Lane), known.Site, known.Callee
 	return nil
 }
 
-// check checks that the call is of the frame's function, and returns the callee as the call
-// site names it, or the zero Entry. A called function may have left by a tail call to another
-// one, which then got other arguments.
-func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, err error) {
-	if callee, err = c.site.Callee(); err != nil || u.frame.called.isByAddress() {
-		return dwarf.Entry{}, err
+// checkTarget checks that the call, whose site does not name the callee, is of the frame's function.
+func (c *call) checkTarget(ctx context.Context, u *unitContext) error {
+	target, ok, err := c.site.Target()
+	if err != nil {
+		return err
 	}
+	entry, hasEntry, err := u.function.EntryPC()
+	if err != nil {
+		return err
+	}
+	if !ok || !hasEntry {
+		return noCallValue("the call site does not say what it calls")
+	}
+	v, err := c.caller.passed(ctx, target.Unit, target.Expr)
+	if err != nil {
+		return err
+	}
+	if address := (entry + u.ev.LoadBias) & u.frame.walker.machine.addresses; v.Uint64() != address {
+		return noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
+	}
+	return nil
+}
+
+// checkCallee checks that a call of callee, or of a function that its site does not name, where
+// callee is the zero Entry, is of the frame's function. A called function may have left by a tail
+// call to another one, which then got other arguments.
+func (u *unitContext) checkCallee(callee dwarf.Entry) error {
 	if !callee.IsZero() {
 		same, err := dwarf.SameFunction(callee, u.function)
 		if err == nil && !same {
 			err = noCallValue("the call is one of another function, the %s", callee)
 		}
-		return callee, err
+		if err != nil {
+			return err
+		}
 	}
-	target, ok, err := c.site.Target()
-	if err != nil {
-		return callee, err
-	}
-	entry, hasEntry, err := u.function.EntryPC()
-	if err != nil {
-		return callee, err
-	}
-	if !ok || !hasEntry {
-		return callee, noCallValue("the call site does not say what it calls")
-	}
-	v, err := c.caller.passed(ctx, target.Unit, target.Expr)
-	if err != nil {
-		return callee, err
-	}
-	if address := (entry + u.ev.LoadBias) & u.frame.walker.machine.addresses; v.Uint64() != address {
-		return callee, noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
-	}
-	return callee, nil
+	return u.checkTailCalls(callee)
 }
 
 // maxTailCallers bounds the functions in which tail calls back to a frame's function are looked
@@ -264,6 +280,9 @@ func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 
 // placeOf reads an expression of one of these kinds; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
+	if len(expr) == 1 && dw.OpReg0 <= expr[0] && expr[0] <= dw.OpReg31 { // the usual one, in every dialect
+		return entryPlace{register: uint64(expr[0] - dw.OpReg0)}, true
+	}
 	n := 0
 	dialect := u.code.UnitDialect(unit)
 	for instruction, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {

@@ -42,7 +42,7 @@ const maxLaneValues = 256
 
 // laneVariable appends the values of a variable. r reads the current lane's.
 func (f *frame) laneVariable(ctx context.Context, list []trace.FrameVariable, r *localsReader, s *code.ScopedVariable, lanes trace.LaneSet, lane *uint32) []trace.FrameVariable {
-	first := len(list)
+	values := f.walker.laneValues[:0]
 	locate := r.laneLocator(ctx, s)
 	var known laneBytes
 next:
@@ -53,25 +53,37 @@ next:
 		l, err := locate()
 		same, isKnown := known.find(ctx, r, s, l, err)
 		if isKnown {
-			list[first+same].Lanes.Add(n)
+			values[same].Lanes.Add(n)
 			continue
 		}
 		v := r.readAt(ctx, s, l, err)
-		if !f.walker.input.laneUsed && len(list) == first {
+		if !f.walker.input.laneUsed && len(values) == 0 {
 			return append(list, trace.FrameVariable{Variable: v, Lanes: slices.Clone(lanes)})
 		}
-		for last := max(first, len(list)-maxLaneValues); last < len(list); last++ {
-			if list[last].Equal(&v.Value) {
-				list[last].Lanes.Add(n)
+		for i := max(0, len(values)-maxLaneValues); i < len(values); i++ {
+			if values[i].Equal(&v.Value) {
+				values[i].Lanes.Add(n)
 				continue next
 			}
 		}
-		known.add(len(list) - first)
-		own := make(trace.LaneSet, len(lanes))
+		known.add(len(values))
+		own := r.newLaneSet(len(lanes))
 		own.Add(n)
-		list = append(list, trace.FrameVariable{Variable: v, Lanes: own})
+		values = append(values, trace.FrameVariable{Variable: v, Lanes: own})
 	}
-	return list
+	f.walker.laneValues = values
+	return append(list, values...)
+}
+
+// newLaneSet returns an empty set of so many words.
+func (r *localsReader) newLaneSet(words int) trace.LaneSet {
+	const together = 16
+	if len(r.sets) < words {
+		r.sets = make([]uint64, together*words)
+	}
+	set := r.sets[:words:words]
+	r.sets = r.sets[words:]
+	return set
 }
 
 // laneLocator returns a function that finds the place of a variable in the current lane.
@@ -83,14 +95,14 @@ func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) 
 		return fails(s.Problem)
 	}
 	r.u.isSameThere = r.u.isAlikeAt(s.Location)
-	if s.Location != nil {
-		if v, plan, ok, err := r.u.variablePlan(ctx, s.Entry, s.Location); err != nil {
+	if s.Here != nil {
+		if v, plan, ok, err := r.u.planHere(ctx, s); err != nil {
 			return fails(err)
 		} else if ok {
 			return func() (locexpr.Location, error) { return plan.place(&v) }
 		}
 	}
-	return func() (locexpr.Location, error) { return r.u.locateAt(ctx, s.Entry, s.Location) }
+	return func() (locexpr.Location, error) { return r.u.locateHere(ctx, s) }
 }
 
 // laneBytes are the values of a variable that is a number or an address, by their bytes: a

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/internal/dw"
@@ -178,26 +179,49 @@ type lanePart struct {
 	find   func() (locexpr.Location, error)
 }
 
-// plan returns where a variable is, by an expression; ok is false for one that is to be read to
-// the letter.
-func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
+// laneReading is an expression that is read as lanes see it: pieces, or one that is the whole.
+type laneReading struct {
+	pieces      []lanePiece
+	isComposite bool
+	isLetter    bool                 // it is to be read to the letter
+	isPointer   bool                 // the variable is a pointer or a reference
+	areOwn      bool                 // spaces are numbered in the compiler's style
+	stack       locexpr.AddressSpace // of a lane's private memory
+}
+
+// reading reads the expression of a variable; nil: it has operations that are read to the letter
+// only.
+func (v *laneView) reading(variable dwarf.Entry, unit dwarf.Unit, expr []byte) *laneReading {
 	ops, ok := v.laneOps(unit, expr)
 	if !ok || len(ops) == 0 {
-		return plan, false, nil
+		return nil
 	}
-	v.hasOwnSpaces = v.areSpacesOwn(unit, ops)
+	r := &laneReading{areOwn: v.areSpacesOwn(unit, ops), stack: v.stack}
+	v.hasOwnSpaces = r.areOwn
 	bits, isPointer := v.sizeOf(variable)
+	r.isPointer = isPointer
 	last := ops[len(ops)-1].kind
-	plan.isComposite = last == "DW_OP_piece" || last == "DW_OP_bit_piece"
-	pieces := lanePieces(ops, bits)
-	if !plan.isComposite && (len(pieces) > 1 || v.isPlain(&pieces[0])) {
+	r.isComposite = last == "DW_OP_piece" || last == "DW_OP_bit_piece"
+	r.pieces = lanePieces(ops, bits)
+	r.isLetter = !r.isComposite && (len(r.pieces) > 1 || v.isPlain(&r.pieces[0]))
+	return r
+}
+
+// plan returns where a variable is; ok is false for one that is to be read to the letter.
+func (v *laneView) plan(ctx context.Context, unit dwarf.Unit, r *laneReading) (plan lanePlan, ok bool, err error) {
+	if r == nil {
 		return plan, false, nil
 	}
-	plan.parts = make([]lanePart, len(pieces))
-	for i := range pieces {
-		p := &pieces[i]
+	v.hasOwnSpaces = r.areOwn
+	if r.isLetter {
+		return plan, false, nil
+	}
+	plan.isComposite = r.isComposite
+	plan.parts = make([]lanePart, len(r.pieces))
+	for i := range r.pieces {
+		p := &r.pieces[i]
 		if len(p.ops) > 0 {
-			if plan.parts[i], err = v.piece(ctx, unit, p, isPointer && !plan.isComposite); err != nil {
+			if plan.parts[i], err = v.piece(ctx, unit, p, r.isPointer && !plan.isComposite); err != nil {
 				return plan, true, err
 			}
 		}
@@ -409,15 +433,11 @@ func (v *laneView) baseRegister() (reg uint64, ok bool) {
 	if v.function.IsZero() {
 		return 0, false
 	}
-	l, ok, err := v.function.Location(dw.AttrFrameBase)
-	if err != nil || !ok {
+	unit, expr, err := v.baseExpression()
+	if err != nil {
 		return 0, false
 	}
-	exprs, err := l.At(v.frame.lookup)
-	if err != nil || len(exprs) != 1 {
-		return 0, false
-	}
-	p, ok := v.placeOf(l.Unit, exprs[0])
+	p, ok := v.placeOf(unit, expr)
 	return p.register, ok && p.isRegister()
 }
 
@@ -563,24 +583,32 @@ func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(expr, n)
 }
 
-// variablePlan returns where a variable is that is described as the lanes of its function see
-// it; ok is false where it is not.
-func (u *unitContext) variablePlan(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
+// planHere returns where a variable in scope at the frame's place is that is described as the lanes
+// of its function see it; ok is false where it is not.
+func (u *unitContext) planHere(ctx context.Context, s *code.ScopedVariable) (v laneView, plan lanePlan, ok bool, err error) {
 	if v, ok = u.laneView(); !ok {
 		return v, plan, false, nil
 	}
-	exprs, err := l.At(u.frame.lookup)
-	if err != nil || len(exprs) != 1 {
-		return v, plan, false, nil //nolint:nilerr // the evaluation reports it
+	r, _ := s.Remember(func() any { return v.reading(s.Entry, s.Location.Unit, s.Here) }).(*laneReading)
+	if r != nil && r.stack != v.stack { // the threads of a vendor's architecture may differ
+		r = v.reading(s.Entry, s.Location.Unit, s.Here)
 	}
-	plan, ok, err = v.plan(ctx, variable, l.Unit, exprs[0])
+	plan, ok, err = v.plan(ctx, s.Location.Unit, r)
 	return v, plan, ok, err
 }
 
 // variableLocation evaluates the DW_AT_location of a variable, as the lanes of its function see
 // it where it is written so.
 func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
-	v, plan, ok, err := u.variablePlan(ctx, variable, l)
+	v, ok := u.laneView()
+	if !ok {
+		return u.place(ctx, l)
+	}
+	exprs, err := l.At(u.frame.lookup)
+	if err != nil || len(exprs) != 1 {
+		return u.place(ctx, l) // which reports it
+	}
+	plan, ok, err := v.plan(ctx, l.Unit, v.reading(variable, l.Unit, exprs[0]))
 	switch {
 	case !ok:
 		return u.place(ctx, l)

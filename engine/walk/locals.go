@@ -79,7 +79,9 @@ func (f *frame) localsOf(ctx context.Context, limits trace.ValueLimits, lanes tr
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
 	}
-	f.checkPlaces(ctx, scope.Function)
+	if scope.HasPlaces {
+		f.checkPlaces(ctx, scope.Function)
+	}
 	if len(scope.List) == 0 {
 		return nil
 	}
@@ -119,15 +121,17 @@ func (f *frame) activeLanes() trace.LaneSet {
 type localsReader struct {
 	u      *unitContext
 	reader *value.Reader
+	sets   []uint64 // memory for sets of lanes
 }
 
 func (f *frame) newReader(scope *code.Variables, limits trace.ValueLimits, lane *uint32) *localsReader {
 	u := f.unitContext(scope.Function, lane)
+	u.scope = scope
 	values := f.walker.process.values
 	if f.walker.input.isMapped {
 		values = nil // an address of the default space may be another place for each thread
 	}
-	return &localsReader{u, value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, values)}
+	return &localsReader{u: u, reader: value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, values)}
 }
 
 // read reads a variable.
@@ -142,7 +146,7 @@ func (r *localsReader) locate(ctx context.Context, s *code.ScopedVariable) (loce
 		return locexpr.Location{}, s.Problem
 	}
 	r.u.isSameThere = r.u.isAlikeAt(s.Location)
-	return r.u.locateAt(ctx, s.Entry, s.Location)
+	return r.u.locateHere(ctx, s)
 }
 
 // readAt reads a variable at its place; err is why that is not known.
@@ -150,7 +154,7 @@ func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l loc
 	v := r.reader.Variable(ctx, s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	if len(r.u.frame.walker.machine.Description.AddressSpaces) > 1 {
-		v.MemorySpace = s.MemorySpace()
+		v.MemorySpace = s.MemorySpace
 	}
 	return v
 }
@@ -158,9 +162,6 @@ func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l loc
 // checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives
 // anything but one memory location description, which is ill-formed (A.3.3.5).
 func (f *frame) checkPlaces(ctx context.Context, function dwarf.Entry) {
-	if function.IsZero() {
-		return // its unit cannot be read, which is reported
-	}
 	for _, attr := range []dw.Attr{dw.AttrReturnAddr, dw.AttrStaticLink} {
 		l, ok, err := function.Location(attr)
 		if !ok && err == nil {
@@ -456,5 +457,5 @@ func (w *walker) globalReader(m *code.Module, e dwarf.Entry, limits trace.ValueL
 	f := &frame{walker: w, module: m, pc: loadBias(m.Module)}
 	u := f.unitContext(dwarf.Entry{}, nil)
 	u.around.Module = m.Module
-	return &localsReader{u, value.NewReader(localsFrame{u}, e.Unit().Language(), limits, nil)}
+	return &localsReader{u: u, reader: value.NewReader(localsFrame{u}, e.Unit().Language(), limits, nil)}
 }

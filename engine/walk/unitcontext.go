@@ -16,8 +16,9 @@ import (
 // share an evaluator, and so its limits.
 type unitContext struct {
 	frame    *frame
-	code     *code.Object // the object with the debugging information
-	function dwarf.Entry  // the frame's function
+	code     *code.Object    // the object with the debugging information
+	function dwarf.Entry     // the frame's function
+	scope    *code.Variables // of function at the frame's place; nil: not needed
 	around   Surroundings
 	ev       *locexpr.Evaluator
 
@@ -171,23 +172,35 @@ func (c *inUnit) FrameBase(ctx context.Context) (locexpr.Location, error) {
 	return base, err
 }
 
-func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
-	u := c.u
+// baseExpression returns the expression of the function's DW_AT_frame_base at the frame's place.
+func (u *unitContext) baseExpression() (unit dwarf.Unit, expr []byte, err error) {
+	if u.scope != nil && u.scope.FrameBase != nil {
+		return u.scope.BaseUnit, u.scope.FrameBase, nil
+	}
 	l, ok, err := u.function.Location(dw.AttrFrameBase)
 	if err != nil {
-		return locexpr.Location{}, err
+		return unit, nil, err
 	}
 	if !ok {
-		return locexpr.Location{}, fmt.Errorf("DW_AT_frame_base of the %s: %w", u.function, locexpr.ErrNoContext)
+		return unit, nil, fmt.Errorf("DW_AT_frame_base of the %s: %w", u.function, locexpr.ErrNoContext)
 	}
 	exprs, err := l.At(u.frame.lookup)
 	if err != nil {
-		return locexpr.Location{}, err
+		return unit, nil, err
 	}
 	if len(exprs) != 1 {
-		return locexpr.Location{}, fmt.Errorf("DW_AT_frame_base of the %s has %d expressions here, expected 1", u.function, len(exprs))
+		return unit, nil, fmt.Errorf("DW_AT_frame_base of the %s has %d expressions here, expected 1", u.function, len(exprs))
 	}
-	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
+	return l.Unit, exprs[0], nil
+}
+
+func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
+	u := c.u
+	unit, expr, err := u.baseExpression()
+	if err != nil {
+		return locexpr.Location{}, err
+	}
+	if p, ok := u.placeOf(unit, expr); ok && p.isRegister() {
 		// It is the register's value: in a frame further out the location of the register is
 		// where a callee saved it, or implicit.
 		address, err := u.frame.value(ctx, p.register)
@@ -196,7 +209,7 @@ func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 		}
 		return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(c.Scope()), nil
 	}
-	base, err := u.evaluate(ctx, l.Unit, exprs[0])
+	base, err := u.evaluate(ctx, unit, expr)
 	if err != nil || u.frame.walker.machine.Description.AddressClasses == nil || base.NumPlaces() != 1 {
 		return base, err
 	}

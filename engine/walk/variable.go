@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
+	"github.com/unwindd/unwindd/engine/internal/value"
 	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -53,6 +55,30 @@ func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwa
 		return locexpr.UndefinedLocation(), err
 	}
 	return value, nil
+}
+
+// locateHere returns where a variable is that is in scope at the frame's place.
+func (u *unitContext) locateHere(ctx context.Context, s *code.ScopedVariable) (locexpr.Location, error) {
+	switch {
+	case u.frame.walker.machine.Description.AddressClasses != nil: // its addresses do not move with the module
+		return u.locateAt(ctx, s.Entry, s.Location)
+	case s.IsGone:
+		return locexpr.UndefinedLocation(), nil
+	case s.Here == nil:
+		return u.locateAt(ctx, s.Entry, s.Location)
+	}
+	v, plan, ok, err := u.planHere(ctx, s)
+	switch {
+	case ok && err == nil:
+		return plan.place(&v)
+	case ok:
+		return locexpr.Location{}, err
+	}
+	l, err := u.evaluate(ctx, s.Location.Unit, s.Here)
+	if err != nil && !value.IsOptimizedOut(unknown(err)) {
+		return u.place(ctx, s.Location) // whose error names the list
+	}
+	return l, err
 }
 
 // classed returns the location of a variable in the space of its DW_AT_address_class, where the

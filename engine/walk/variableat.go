@@ -121,7 +121,7 @@ func (a Activation) NameOf(ctx context.Context, address uint64, isOwn func(level
 
 // nameBy is NameOf by one variable.
 func (u *unitContext) nameBy(ctx context.Context, v *code.ScopedVariable, address uint64) string {
-	l, err := u.locateAt(ctx, v.Entry, v.Location)
+	l, err := u.locateHere(ctx, v)
 	if err != nil || l.NumPlaces() != 1 {
 		return ""
 	}

@@ -45,6 +45,8 @@ type walker struct {
 	guesses guesses
 	ahead   lookahead
 	fast    fastState
+
+	laneValues []trace.FrameVariable // of the last variable that was read lane by lane, to be overwritten
 }
 
 // recentCode is the code of recent frames: most frames stay in the code of the one before.

@@ -15,6 +15,26 @@ type Call struct {
 	Callee dwarf.Entry    // the zero Entry where it is not named
 }
 
+// calledFunction is a function that a call site may have called: the callee that it names, or the
+// zero Entry, and the function that is active.
+type calledFunction struct{ callee, function dwarf.Entry }
+
+const calledBytes = 150 // about how much memory an answer about a calledFunction takes in a map
+
+// Checked returns what check returns about a call of a function, whose call site names callee: nil,
+// or an error for which isKept holds. It is asked once. It is called inside object.Guard.
+func (o *Object) Checked(callee, function dwarf.Entry, check func() error, isKept func(error) bool) error {
+	key := calledFunction{callee, function}
+	if err, isKnown := o.answers.called.find(key); isKnown {
+		return err
+	}
+	err := check()
+	if err == nil || isKept(err) {
+		keep(o, &o.answers.called, key, err, calledBytes)
+	}
+	return err
+}
+
 // namedFunctions are the addresses of functions by name: of all, and of the functions that other
 // code objects see. mu guards them; nil until they are needed.
 type namedFunctions struct {

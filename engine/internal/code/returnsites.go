@@ -26,6 +26,7 @@ type addressAnswers struct {
 	sites     cache[uint64, CallSite]           // by return address
 	behind    cache[uint64, []cfi.RegisterRule] // by return address
 	calls     cache[nameKey, *Call]             // by return address
+	called    cache[calledFunction, error]      // why a call is none of a function
 	variables cache[nameKey, *Variables]        // nil where no function is described
 	functions cache[uint64, dwarf.Entry]
 	lanes     cache[uint64, *LaneAttributes]
@@ -35,7 +36,7 @@ type addressAnswers struct {
 
 // forget empties the caches, and returns how much memory they took. Symbols of data stay.
 func (a *addressAnswers) forget() int {
-	return a.sites.forget() + a.behind.forget() + a.calls.forget() + a.variables.forget() + a.functions.forget() + a.lanes.forget() + a.byName.forget()
+	return a.sites.forget() + a.behind.forget() + a.calls.forget() + a.called.forget() + a.variables.forget() + a.functions.forget() + a.lanes.forget() + a.byName.forget()
 }
 
 // KnownSite returns the remembered call site before an address of the object.

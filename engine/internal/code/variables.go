@@ -21,6 +21,13 @@ type Variables struct {
 	Levels   int         // the function, and the calls that are inlined at the address
 	List     []ScopedVariable
 	Problem  string // why some are missing; "" if none are
+	// HasPlaces is true where Function has a DW_AT_return_addr or a DW_AT_static_link, or it is
+	// not known.
+	HasPlaces bool
+	// FrameBase is the expression of Function's DW_AT_frame_base at the address, of unit BaseUnit;
+	// nil: there is not exactly one.
+	FrameBase []byte
+	BaseUnit  dwarf.Unit
 }
 
 // AlikeFrom counts the variables of List, from an index on, that belong to one function or inlined
@@ -54,12 +61,37 @@ type ScopedVariable struct {
 	// has none.
 	Location *dwarf.Location
 	Problem  error // why Type or Location cannot be read
+	// Here is the expression of Location at the address; nil: there is not exactly one, or it
+	// cannot be read. IsGone is true where there is none, and no constant value.
+	Here   []byte
+	IsGone bool
+	// MemorySpace is its memory space in the terms of the source language; "" where it is not
+	// known.
+	MemorySpace string
+
+	kept *keptReading
+}
+
+// keptReading is the result of a ScopedVariable's Remember.
+type keptReading struct {
+	once   sync.Once
+	result any
+}
+
+// Remember returns the result of compute, which is called once and whose result is kept as long as
+// the variable is: it takes a few times the memory of Here.
+func (v *ScopedVariable) Remember(compute func() any) any {
+	v.kept.once.Do(func() { v.kept.result = compute() })
+	return v.kept.result
 }
 
 // NewScopedVariable returns a variable that is in no function.
 func NewScopedVariable(e dwarf.Entry) *ScopedVariable {
-	v := &ScopedVariable{Entry: e, Name: e.Name()}
+	v := &ScopedVariable{Entry: e, Name: e.Name(), kept: new(keptReading)}
 	v.describe()
+	if v.Location != nil {
+		v.Here = v.Location.Expr
+	}
 	return v
 }
 
@@ -77,13 +109,54 @@ func (v *ScopedVariable) describe() {
 		return
 	}
 	v.Location, v.Problem = v.Placed()
+	v.MemorySpace = v.Entry.MemorySpace()
+}
+
+// place finds the place at an address.
+func (v *ScopedVariable) place(address uint64) {
+	if v.Problem != nil {
+		return
+	}
+	if v.Location == nil {
+		_, _, err := v.Block(dw.AttrConstValue)
+		v.IsGone = err == nil && !v.Has(dw.AttrConstValue)
+		return
+	}
+	exprs, err := v.Location.At(address)
+	switch {
+	case err != nil: // the evaluation reports it
+	case len(exprs) == 1:
+		v.Here = exprs[0]
+	default:
+		v.IsGone = len(exprs) == 0
+	}
+}
+
+func (v *Variables) findFrameBase(address uint64) {
+	l, ok, err := v.Function.Location(dw.AttrFrameBase)
+	if err != nil || !ok {
+		return
+	}
+	if exprs, err := l.At(address); err == nil && len(exprs) == 1 {
+		v.FrameBase, v.BaseUnit = exprs[0], l.Unit
+	}
+}
+
+// hasPlaces reports whether a function has an attribute about places of its frame.
+func hasPlaces(function dwarf.Entry) bool {
+	for _, attr := range []dw.Attr{dw.AttrReturnAddr, dw.AttrStaticLink} {
+		if _, ok, err := function.Location(attr); ok || err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // maxVariables bounds the variables in scope at one address.
 const maxVariables = 1 << 12
 
 // variableBytes is about how much memory a ScopedVariable takes.
-const variableBytes = 256
+const variableBytes = 320
 
 // Variables returns the variables in scope at an address of the object; nil where no function is
 // described. They are shared, and must not be changed.
@@ -145,6 +218,8 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 		return nil
 	}
 	v := &Variables{Function: scopes[len(scopes)-1].Entry}
+	v.HasPlaces = hasPlaces(v.Function)
+	v.findFrameBase(address)
 	level := newVariableLevel()
 	for _, s := range scopes {
 		first := len(v.List)
@@ -157,11 +232,12 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 				v.Problem = "there are more variables than are listed"
 				break
 			}
-			found := ScopedVariable{Entry: e, Name: e.Name(), Level: v.Levels}
+			found := ScopedVariable{Entry: e, Name: e.Name(), Level: v.Levels, kept: new(keptReading)}
 			if found.Name == "" {
 				continue // a compiler's own, such as the length of an array, or a parameter without a name
 			}
 			found.describe()
+			found.place(address)
 			if level.lists(&found) {
 				v.List = append(v.List, found)
 			}

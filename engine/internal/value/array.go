@@ -107,7 +107,7 @@ func (r *Reader) elements(ctx context.Context, v *trace.Value, t *dwarf.Type, l 
 		if err == nil {
 			return
 		}
-		if fail(v, err); !isOptimizedOut(err) {
+		if fail(v, err); !IsOptimizedOut(err) {
 			return
 		}
 		defer func() {

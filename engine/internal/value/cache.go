@@ -17,10 +17,12 @@ import (
 type Cache struct {
 	mu     sync.Mutex
 	known  map[objectKey]remembered
-	values int // the number of values in known
+	older  map[objectKey]remembered // known before it was full; those that are found come back to it
+	values int                      // the number of values in known
 }
 
-// objectKey is an object of a type, read with a number of levels left.
+// objectKey is an object of a type, read with a number of levels left; 0: the value has no parts,
+// and is the same at each level.
 type objectKey struct {
 	t       *dwarf.Type
 	address uint64
@@ -32,8 +34,8 @@ type remembered struct {
 	values int // it and all values in it
 }
 
-// maxRemembered bounds the values that a Cache remembers.
-const maxRemembered = 1 << 17
+// maxRemembered bounds the values in each of a Cache's two maps.
+const maxRemembered = 1 << 14
 
 // NewCache makes a Cache.
 func NewCache() *Cache { return &Cache{known: map[objectKey]remembered{}} }
@@ -42,13 +44,23 @@ func (c *Cache) find(key objectKey) (remembered, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok := c.known[key]
+	if !ok {
+		if v, ok = c.older[key]; ok {
+			c.put(key, v)
+		}
+	}
 	return v, ok
 }
 
 func (c *Cache) add(key objectKey, v remembered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.put(key, v)
+}
+
+func (c *Cache) put(key objectKey, v remembered) {
 	if c.values += v.values; c.values > maxRemembered {
+		c.older = c.known
 		c.known, c.values = map[objectKey]remembered{}, v.values
 	}
 	c.known[key] = v
@@ -62,6 +74,10 @@ func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l loc
 		return r.read(ctx, name, t, l, depth)
 	}
 	key := objectKey{t, address, r.limits.Depth - depth}
+	isText := r.isText(t)
+	if isText {
+		key.levels = 0
+	}
 	if known, ok := r.cache.find(key); ok && known.values <= r.left {
 		r.left -= known.values
 		known.Name = name
@@ -70,7 +86,8 @@ func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l loc
 	left, wasOwn := r.left, r.isOwn
 	r.isOwn = false
 	v := r.read(ctx, name, t, l, depth)
-	if !r.isOwn && r.left >= 0 {
+	isWhole := v.Status == trace.ValueOK && len(v.Children) == 0 && !v.IsDeep
+	if !r.isOwn && r.left >= 0 && (isWhole || !isText) {
 		r.cache.add(key, remembered{v, left - r.left})
 	}
 	r.isOwn = r.isOwn || wasOwn

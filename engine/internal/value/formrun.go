@@ -62,11 +62,7 @@ func (r *run) memory(address uint64) locexpr.Location {
 
 // load reads an integer of at most 8 bytes.
 func (r *run) load(ctx context.Context, l locexpr.Location, size uint64) (uint64, error) {
-	b := r.r.word[:size]
-	if err := l.Read(ctx, r.r.context, b, size*8); err != nil {
-		return 0, err
-	}
-	return integer(b, r.r.context.ByteOrder()), nil
+	return r.r.integer(ctx, l, size)
 }
 
 // loadBits reads a bit field.

@@ -88,11 +88,7 @@ func (r *Reader) address(ctx context.Context, t *dwarf.Type, l locexpr.Location)
 	if size == 0 || size > 8 {
 		return 0, fmt.Errorf("a pointer of %d bytes: %w", size, errNoSize)
 	}
-	b, err := r.bytes(ctx, l, size)
-	if err != nil {
-		return 0, err
-	}
-	return integer(b, r.context.ByteOrder()), nil
+	return r.integer(ctx, l, size)
 }
 
 // PointerSize returns the size of a pointer or a reference in bytes; 0: it is not known. Where

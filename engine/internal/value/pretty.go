@@ -58,7 +58,7 @@ func (r *run) finish(ctx context.Context, raw trace.Value, plain *dwarf.Type, er
 	// Nothing is certain: the object is shown raw.
 	*r.v = raw
 	r.r.raw(ctx, r.v, plain, plain, r.object, r.depth)
-	if isOptimizedOut(err) || errors.Is(err, errNoAddress) {
+	if IsOptimizedOut(err) || errors.Is(err, errNoAddress) {
 		return
 	}
 	if b := new(brokenError); !errors.As(err, &b) { // such as memory that the target does not have
@@ -159,7 +159,13 @@ func (r *Reader) isLeaf(t *dwarf.Type) bool {
 	if err != nil || isSimple(plain) {
 		return true
 	}
-	if r.limits.Raw {
+	return r.isText(t)
+}
+
+// isText reports whether values of a type are shown as strings, where they are valid.
+func (r *Reader) isText(t *dwarf.Type) bool {
+	plain, err := t.Plain()
+	if err != nil || r.limits.Raw || isSimple(plain) {
 		return false
 	}
 	forms := formsOf(t, plain)

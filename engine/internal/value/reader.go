@@ -119,7 +119,7 @@ func (r *Reader) begin(unit dwarf.Unit) {
 
 // fail sets the status of a value that cannot be read.
 func fail(v *trace.Value, err error) {
-	if isOptimizedOut(err) {
+	if IsOptimizedOut(err) {
 		v.Status = trace.ValueOptimizedOut
 		return
 	}
@@ -133,10 +133,10 @@ func Fail(v *trace.Value, err error) {
 	}
 }
 
-// isOptimizedOut reports whether an error means that the program no longer has the value:
+// IsOptimizedOut reports whether an error means that the program no longer has the value:
 // nothing describes it, or it is after the end of the described part, like the padding of a
 // structure in registers.
-func isOptimizedOut(err error) bool {
+func IsOptimizedOut(err error) bool {
 	return errors.Is(err, locexpr.ErrUndefined) || errors.Is(err, locexpr.ErrOutOfBounds)
 }
 

@@ -36,6 +36,15 @@ func (r *Reader) base(ctx context.Context, v *trace.Value, t *dwarf.Type, l loce
 		fail(v, errors.Join(errNoSize, err))
 		return
 	}
+	if isMachineInteger(base, plain) {
+		n, err := r.integer(ctx, l, plain.Size)
+		if err != nil {
+			fail(v, err)
+			return
+		}
+		setText(v, r.baseText(base, locexpr.TypedValue(base, n)))
+		return
+	}
 	number, err := r.number(ctx, plain, l)
 	if err != nil {
 		fail(v, err)
@@ -46,6 +55,29 @@ func (r *Reader) base(ctx context.Context, v *trace.Value, t *dwarf.Type, l loce
 		formatted.Format, base = typ.Format, &formatted
 	}
 	setText(v, r.baseText(base, number))
+}
+
+// isMachineInteger reports whether the values of a base type are integers of the machine: of 1, 2, 4 or 8
+// bytes, in its byte order.
+func isMachineInteger(base *locexpr.BaseType, plain *dwarf.Type) bool {
+	switch base.Encoding {
+	case locexpr.EncodingSigned, locexpr.EncodingUnsigned, locexpr.EncodingSignedChar, locexpr.EncodingUnsignedChar, locexpr.EncodingBoolean, locexpr.EncodingUTF:
+	default:
+		return false
+	}
+	size := plain.Size
+	return plain.IsSized && size <= 8 && size&(size-1) == 0 && size > 0 && uint64(base.Bits) == 8*size &&
+		base.Elements == 0 && base.Endianity == locexpr.EndDefault
+}
+
+// integer reads an integer of at most 8 bytes.
+func (r *Reader) integer(ctx context.Context, l locexpr.Location, size uint64) (uint64, error) {
+	b := r.word[:size]
+	clear(b)
+	if err := l.Read(ctx, r.context, b, size*8); err != nil {
+		return 0, err
+	}
+	return integer(b, r.context.ByteOrder()), nil
 }
 
 // isCharacterName reports whether a type with a name has characters. In C such types are names
@@ -359,11 +391,11 @@ func (r *Reader) enumNumber(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 	if !t.IsSized || t.Size == 0 || t.Size > 8 {
 		return 0, false, errNoSize
 	}
-	b, err := r.bytes(ctx, l, t.Size)
+	n, err = r.integer(ctx, l, t.Size)
 	if err != nil {
 		return 0, false, err
 	}
-	n, isSigned = extendedAsEnum(t, integer(b, r.context.ByteOrder()), 8*t.Size)
+	n, isSigned = extendedAsEnum(t, n, 8*t.Size)
 	return n, isSigned, nil
 }
 

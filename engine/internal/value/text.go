@@ -3,7 +3,9 @@
 package value
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/trace"
@@ -55,12 +57,20 @@ const (
 
 // Line returns the value in one line, in the style of a language, which is a DW_AT_language.
 func Line(v *trace.Value, language uint64) string {
-	w := lineWriter{style: styleOf(language)}
-	w.value(v)
-	if w.Len() > maxLine {
-		return w.String()[:maxLine] + "..."
+	if v.HasText && v.Status == trace.ValueOK && len(v.Children) == 0 && !v.IsDeep && v.More == 0 && len(v.Text) <= maxLine {
+		return v.Text
 	}
-	return w.String()
+	return string(AppendLine(nil, v, language))
+}
+
+// AppendLine appends the Line of a value.
+func AppendLine(dst []byte, v *trace.Value, language uint64) []byte {
+	w := lineWriter{text: dst, start: len(dst), style: styleOf(language)}
+	w.value(v)
+	if w.isFull() {
+		return append(w.text[:w.start+maxLine], "..."...)
+	}
+	return w.text
 }
 
 // Short returns the value with its Line as its text, and without its parts: enough where only
@@ -71,29 +81,33 @@ func Short(v *trace.Value, language uint64) trace.Value {
 
 // lineWriter writes a value in one line.
 type lineWriter struct {
-	strings.Builder
+	text  []byte
+	start int // of the line in text
 	*style
 }
 
-func (w *lineWriter) isFull() bool { return w.Len() > maxLine }
+// put appends a text.
+func (w *lineWriter) put(s string) { w.text = append(w.text, s...) }
+
+func (w *lineWriter) isFull() bool { return len(w.text)-w.start > maxLine }
 
 func (w *lineWriter) value(v *trace.Value) {
 	switch v.Status {
 	case trace.ValueOptimizedOut:
-		w.WriteString("<optimized out>")
+		w.put("<optimized out>")
 		return
 	case trace.ValueUnset:
-		w.WriteString("<unset>")
+		w.put("<unset>")
 		return
 	case trace.ValueFailed:
-		w.WriteString("<" + v.Problem + ">")
+		w.put("<" + v.Problem + ">")
 		return
 	}
 	if w.isFull() {
 		return
 	}
 	if v.HasText {
-		w.WriteString(v.Text)
+		w.put(v.Text)
 	}
 	if len(v.Children) == 0 && !v.IsDeep && v.More == 0 {
 		if !v.HasText {
@@ -104,9 +118,9 @@ func (w *lineWriter) value(v *trace.Value) {
 	switch {
 	case !v.HasText:
 	case v.Shape == trace.ShapeScalar, v.Shape == trace.ShapeWrapped && (w.style == styleOfGo || v.IsDeep || len(v.Children) == 0 || v.Children[0].Role == trace.RolePointee):
-		w.WriteByte(' ')
+		w.put(" ")
 	default:
-		w.WriteString(w.is)
+		w.put(w.is)
 	}
 	switch v.Shape {
 	case trace.ShapeWrapped:
@@ -124,62 +138,61 @@ func (w *lineWriter) value(v *trace.Value) {
 func (w *lineWriter) empty(v *trace.Value) {
 	switch {
 	case v.Shape == trace.ShapeArray:
-		w.WriteString(w.openArray + w.closeArray)
+		w.put(w.openArray + w.closeArray)
 	case w.hasTypes:
-		w.WriteString(shortName(v.Type))
+		w.put(shortName(v.Type))
 	default:
-		w.WriteString(w.open + w.close)
+		w.put(w.open + w.close)
 	}
 }
 
 // wrapped writes the value that stands for the whole: the target of a pointer.
 func (w *lineWriter) wrapped(v *trace.Value) {
 	if v.IsDeep || len(v.Children) == 0 {
-		w.WriteString("{...}")
+		w.put("{...}")
 		return
 	}
 	if v.HasText && v.Children[0].Role == trace.RolePointee {
-		w.WriteString("-> ")
+		w.put("-> ")
 	}
 	w.value(&v.Children[0])
 }
 
 // list writes elements, of consecutive equal ones only the first.
 func (w *lineWriter) list(v *trace.Value, open, closing string) {
-	w.WriteString(open)
+	w.put(open)
 	for i := 0; i < len(v.Children); {
 		if i > 0 {
-			w.WriteString(", ")
+			w.put(", ")
 		}
 		if w.isFull() {
 			break
 		}
-		start := w.Len()
+		start := len(w.text)
 		w.value(&v.Children[i])
-		text := w.String()[start:]
-		n := 1
-		for i+n < len(v.Children) && w.isSame(&v.Children[i+n], text) {
+		end, n := len(w.text), 1
+		for i+n < len(v.Children) && w.isSame(&v.Children[i+n], start, end) {
 			n++
 		}
 		if n < repeats {
 			i++
 			continue
 		}
-		fmt.Fprintf(w, " <repeats %d times>", n)
+		w.text = fmt.Appendf(w.text, " <repeats %d times>", n)
 		i += n
 	}
 	w.rest(v)
-	w.WriteString(closing)
+	w.put(closing)
 }
 
-// isSame reports whether a value has a text.
-func (w *lineWriter) isSame(v *trace.Value, text string) bool {
+// isSame reports whether a value has the text from start to end.
+func (w *lineWriter) isSame(v *trace.Value, start, end int) bool {
 	if v.HasText && len(v.Children) == 0 && v.Status == trace.ValueOK {
-		return v.Text == text
+		return v.Text == string(w.text[start:end])
 	}
-	other := lineWriter{style: w.style}
+	other := lineWriter{text: w.text[:end], start: end, style: w.style} // behind the line, which goes on over it
 	other.value(v)
-	return other.String() == text
+	return bytes.Equal(other.text[end:], w.text[start:end])
 }
 
 // rest writes that there is more, or why there is no more.
@@ -187,22 +200,22 @@ func (w *lineWriter) rest(v *trace.Value) {
 	switch {
 	case v.Status == trace.ValuePartial && v.Problem != "":
 		if len(v.Children) > 0 {
-			w.WriteString(", ")
+			w.put(", ")
 		}
-		w.WriteString("<" + v.Problem + ">")
+		w.put("<" + v.Problem + ">")
 	case v.IsDeep:
-		w.WriteString("...")
+		w.put("...")
 	case v.More > 0:
-		w.WriteString("...")
+		w.put("...")
 	}
 }
 
 // entries writes the entries of a map: each has a key and a value.
 func (w *lineWriter) entries(v *trace.Value) {
-	w.WriteString(w.openMap)
+	w.put(w.openMap)
 	for i := range v.Children {
 		if i > 0 {
-			w.WriteString(", ")
+			w.put(", ")
 		}
 		if w.isFull() {
 			break
@@ -212,13 +225,13 @@ func (w *lineWriter) entries(v *trace.Value) {
 			w.value(e)
 			continue
 		}
-		w.WriteString(w.openKey)
+		w.put(w.openKey)
 		w.value(&e.Children[0])
-		w.WriteString(w.closeKey)
+		w.put(w.closeKey)
 		w.value(&e.Children[1])
 	}
 	w.rest(v)
-	w.WriteString(w.closeMap)
+	w.put(w.closeMap)
 }
 
 // structure writes an object with its members.
@@ -231,15 +244,15 @@ func (w *lineWriter) structure(v *trace.Value) {
 	if w.hasTypes && !v.HasText && v.Role != trace.RoleVariant {
 		name = shortName(v.Type)
 	}
-	w.WriteString(name)
+	w.put(name)
 	if isTuple(v.Children) {
 		w.tuple(v)
 		return
 	}
 	if name == "" {
-		w.WriteString(strings.TrimLeft(w.open, " "))
+		w.put(strings.TrimLeft(w.open, " "))
 	} else {
-		w.WriteString(w.open)
+		w.put(w.open)
 	}
 	isFirst := true
 	for i := range v.Children {
@@ -248,7 +261,7 @@ func (w *lineWriter) structure(v *trace.Value) {
 			continue
 		}
 		if !isFirst {
-			w.WriteString(", ")
+			w.put(", ")
 		}
 		isFirst = false
 		if w.isFull() {
@@ -256,14 +269,14 @@ func (w *lineWriter) structure(v *trace.Value) {
 		}
 		switch {
 		case c.Role == trace.RoleBase:
-			w.WriteString("<" + c.Name + ">" + w.equals)
+			w.put("<" + c.Name + ">" + w.equals)
 		case c.Name != "":
-			w.WriteString(c.Name + w.equals)
+			w.put(c.Name + w.equals)
 		}
 		w.value(c)
 	}
 	w.rest(v)
-	w.WriteString(w.close)
+	w.put(w.close)
 }
 
 // hasNothing reports whether a value has nothing to show.
@@ -281,7 +294,7 @@ func hasNothing(v *trace.Value) bool {
 
 // variant writes a variant of a Rust enum: its name, and its members if it has some.
 func (w *lineWriter) variant(v *trace.Value) {
-	w.WriteString(v.Name)
+	w.put(v.Name)
 	switch {
 	case v.Status != trace.ValueOK && v.Status != trace.ValuePartial:
 		w.value(v)
@@ -289,28 +302,29 @@ func (w *lineWriter) variant(v *trace.Value) {
 	case isTuple(v.Children):
 		w.tuple(v)
 	default:
-		w.WriteByte(' ')
+		w.put(" ")
 		w.structure(v)
 	}
 }
 
 // tuple writes members that have numbers for names.
 func (w *lineWriter) tuple(v *trace.Value) {
-	w.WriteByte('(')
+	w.put("(")
 	for i := range v.Children {
 		if i > 0 {
-			w.WriteString(", ")
+			w.put(", ")
 		}
 		w.value(&v.Children[i])
 	}
 	w.rest(v)
-	w.WriteByte(')')
+	w.put(")")
 }
 
 // isTuple reports whether members are numbered, as rustc names a tuple's.
 func isTuple(list []trace.Value) bool {
 	for i := range list {
-		if list[i].Name != fmt.Sprintf("__%d", i) {
+		number, ok := strings.CutPrefix(list[i].Name, "__")
+		if !ok || number != strconv.Itoa(i) {
 			return false
 		}
 	}
