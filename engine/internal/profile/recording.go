@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
@@ -48,7 +49,8 @@ type recording struct {
 	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
-	sched     *schedReader      // of the scheduler's events; nil: they are not read
+	samplers  atomic.Int64
+	sched     *schedReader // of the scheduler's events; nil: they are not read
 	// ownKernel reads the running kernel's names.
 	ownKernel func() (*kallsyms.Table, error)
 
