@@ -77,10 +77,13 @@ func sources(root string) ([]string, error) {
 	return paths, nil
 }
 
-// walk lists the files below a folder.
+// walk lists the files below a folder without git's own.
 func walk(root string) (paths []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
+		if err == nil && d.IsDir() && d.Name() == ".git" {
+			return fs.SkipDir
+		}
+		if err == nil && !d.IsDir() && d.Name() != ".git" {
 			paths = append(paths, path)
 		}
 		return err
@@ -154,8 +157,8 @@ var sets = map[string]func(name string) bool{
 	"all":      nil,
 }
 
-// input returns the hash of an input: "set NAME", "getenv NAME", "plain FOLDER", which is its
-// own files but Go's, or "path PATH", both by their paths from the root.
+// input returns the hash of an input: "set NAME", "getenv NAME", "shared", "plain FOLDER", which
+// is its own files but Go's, or "path PATH", both by their paths from the root.
 func (c *checkout) input(name string) string {
 	kind, name, _ := strings.Cut(name, " ")
 	path := filepath.Join(c.root, name)
@@ -164,6 +167,11 @@ func (c *checkout) input(name string) string {
 		return c.sum(c.root, sets[name])
 	case "getenv":
 		return variable(name)
+	case "shared":
+		if c.shared == "" {
+			return "missing"
+		}
+		return c.sum(c.shared, nil)
 	case "plain":
 		return c.sum(path, func(name string) bool {
 			return filepath.Join(c.root, filepath.Dir(name)) == path && !strings.HasSuffix(name, ".go")

@@ -15,7 +15,7 @@ import (
 )
 
 // matters matches the names of variables that tools and tests read.
-var matters = regexp.MustCompile(`^(CI|HOME|PATH|TMPDIR|TZ|LANG|CC|CXX|BARE)=|^(UNWINDD|GO|CGO|LC|LD|XDG|PYTHON|DEBUGINFOD|RUST)[A-Z]*(_[A-Z0-9_]*)?=`)
+var matters = regexp.MustCompile(`^(CI|HOME|PATH|TMPDIR|TZ|LANG|CC|CXX|BARE|XDG_(CACHE|CONFIG|DATA)_HOME)=|^(UNWINDD|GO|CGO|LC|LD|PYTHON|DEBUGINFOD|RUST)[A-Z]*(_[A-Z0-9_]*)?=`)
 
 // addMachine adds what decides results beside the checkout: packages, tools, the kernel, the
 // processors, and variables of the environment.

@@ -9,10 +9,10 @@
 //
 // A package's inputs are the compiled code of its test with all it imports, the flags, the tools
 // of this machine, variables of the environment, and the files of the checkout that the test
-// opened, by the log that package testing writes for the go command. Of a test that starts
-// programs they are all files but Go's sources and documents, and all but documents where a
-// program is the go command or a shell. A command's are all files but tests and documents; with
-// -all those too. UNWINDD_ANEW=1 runs everything.
+// opened, by the log that package testing writes for the go command. Where a test starts
+// programs, or can call the system past that log, they are all files but Go's sources and
+// documents, and all but documents where it starts the go command or a shell. A command's are all
+// files but tests and documents; with -all those too. UNWINDD_ANEW=1 runs everything.
 //
 // The go command's own cache of tests knows nothing of tools and of what they read, compares
 // times of files, which a new clone changes, and keeps nothing that runs by -exec.

@@ -48,7 +48,7 @@ func openStore(anew bool) (*store, error) {
 	return s, err
 }
 
-// id names what is run by everything that is known before it runs.
+// id returns the name of a result: the hash of everything that is known before the run.
 func id(parts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", parts)))
 }
@@ -92,7 +92,7 @@ func (s *store) keep(id string, r *result) error {
 	return os.Rename(f.Name(), filepath.Join(s.dir, id))
 }
 
-// String says what is not run.
+// String returns the line of the log that is in place of a run.
 func (r *result) String() string {
 	return fmt.Sprintf("unchanged\t%s\tpassed %s in %s", r.Name, r.When.UTC().Format(time.DateTime), r.Took.Round(time.Second/10))
 }
@@ -116,7 +116,7 @@ func command(files *checkout, kept *store, args []string) error {
 	}
 	fmt.Printf("run\t%s\t%s\n", name, why)
 	r = &result{Name: name, When: time.Now(), Inputs: map[string]string{}}
-	for _, input := range []string{"set " + set, "path ../shared"} {
+	for _, input := range []string{"set " + set, "shared"} {
 		r.Inputs[input] = files.input(input)
 	}
 	if err := attached(args).Run(); err != nil {

@@ -24,6 +24,7 @@ const logsVariable = "UNWINDD_TESTLOGS"
 type tested struct {
 	path, dir string
 	id        string
+	isCaller  bool   // by system calls it may open what the log does not have
 	why       string // it is run
 }
 
@@ -116,6 +117,9 @@ func keepTested(files *checkout, kept *store, logs string, p *tested, took time.
 	}
 	r := &result{Name: p.path, When: time.Now(), Took: took, Inputs: map[string]string{}}
 	inputs := []string{"plain " + dir, "path " + filepath.Join(dir, "testdata")}
+	if p.isCaller {
+		inputs = append(inputs, "set data")
+	}
 	found, err := filepath.Glob(filepath.Join(logs, strings.ReplaceAll(p.dir, "/", "+")+".[0-9]"))
 	if err != nil || len(found) == 0 {
 		return errors.Join(err, fmt.Errorf("%s: no log of what its tests open", p.path))
@@ -236,7 +240,10 @@ func packages(files *checkout, flags, patterns []string) ([]*tested, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &tested{path: p.ImportPath, dir: p.Dir, id: id("test", p.ImportPath, code, described, machine)})
+		list = append(list, &tested{
+			path: p.ImportPath, dir: p.Dir, id: id("test", p.ImportPath, code, described, machine),
+			isCaller: slices.Contains(byPath[p.ImportPath+".test"].Deps, "golang.org/x/sys/unix"),
+		})
 	}
 	return list, nil
 }
