@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make` lists what there is.
 GO ?= go
+GOTEST ?= $(GO) test
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
 GOLANGCI_VERSION = v2.15.0
 
@@ -43,7 +44,7 @@ race: race-whole ## the tests of what runs concurrently under the race detector
 	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)
 
 race-whole: ## as race, without packages that start goroutines in few places
-	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
+	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GOTEST) -vet=off -race -short -timeout 20m $(RACE_WHOLE)
 
 lint: ## golangci-lint, which vets
 	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -64,7 +65,7 @@ compatibility: ## plugins of the commit BASE with the engine of this tree, and t
 	cd .ci/peers && $(GO) run ./compatibility $(BASE)
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
-	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
+	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -count=1 -timeout 180m ./...
 	$(MAKE) race
 	for os in darwin windows; do GOFLAGS=-trimpath GOOS=$$os CGO_ENABLED=0 $(GO) vet ./... || exit; done
 	$(MAKE) build
