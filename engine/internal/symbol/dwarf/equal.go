@@ -3,6 +3,8 @@
 package dwarf
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
 	"slices"
 	"sort"
@@ -196,7 +198,7 @@ func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool,
 		if err != nil {
 			return err
 		}
-		removed, err := r.removedOf(root)
+		removed, err := r.removedOf(root, &list[0])
 		if err != nil {
 			return err
 		}
@@ -237,9 +239,9 @@ func (r *Reader) isFolded(kept, p *sharing) bool {
 	return err == nil && t != nil && r.sequenceOf(t, kept.f.entry, []sharing{*kept, *p}, p) >= 0
 }
 
-// removedOf are the functions without addresses that have a root: in its unit, and in other
-// units by its linkage name.
-func (r *Reader) removedOf(root Entry) (list []Entry, err error) {
+// removedOf are the functions without addresses that have a root, and may have the code of a
+// function: in the root's unit, and in other units by its linkage name.
+func (r *Reader) removedOf(root Entry, kept *sharing) (list []Entry, err error) {
 	x, err := root.b.functions.get(func() (*functions, error) { return root.b.findFunctions(false) })
 	if err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func (r *Reader) removedOf(root Entry) (list []Entry, err error) {
 	if len(list) > 0 || name == "" || len(r.main.info) > maxNamedBytes {
 		return list, nil
 	}
-	named, err := r.removed.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).removedOffsets) })
+	named, err := r.removedNear(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -269,6 +271,36 @@ func (r *Reader) removedOf(root Entry) (list []Entry, err error) {
 		list = append(list, e)
 	}
 	return list, nil
+}
+
+// maxLineSearches bounds the searches for one address in all line tables of a reader: to index
+// the units takes longer than one, but not than all of them.
+const maxLineSearches = 32
+
+// removedNear are the functions without addresses by their linkage names: of all units, or of
+// the unit of a function alone where no other has lines from its start.
+func (r *Reader) removedNear(kept *sharing) (map[string][]entryKey, error) {
+	if t, err := kept.lines.lineTable(); err == nil && t != nil && r.lineSearches.Add(1) <= maxLineSearches && t.isAloneAt(kept.f.entry) {
+		named := map[string][]entryKey{}
+		if err := r.addLinkage(named, kept.lines.unit, (*functions).removedOffsets); err == nil {
+			return named, nil
+		}
+	}
+	return r.removed.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).removedOffsets) })
+}
+
+// isAloneAt reports whether no other table has a sequence that begins at an address: the
+// lower four bytes of the address, which DW_LNE_set_address would have, are not there.
+func (t *lineTable) isAloneAt(start uint64) bool {
+	f := t.file
+	if t.addrSize < 4 || f.rest.line.Need(uint64(len(f.line))) != nil {
+		return false
+	}
+	set := binary.LittleEndian.AppendUint32(nil, uint32(start))
+	if f.isBigEndian {
+		set = binary.BigEndian.AppendUint32(nil, uint32(start))
+	}
+	return !bytes.Contains(f.line[:t.offset], set) && !bytes.Contains(f.line[t.end:], set)
 }
 
 func (x *functions) removedOffsets() (list []uint32) {

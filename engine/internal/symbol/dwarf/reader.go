@@ -54,6 +54,7 @@ type Reader struct {
 	imports   lazy[map[*unit]uint64] // languages of units that others import
 
 	kept          atomic.Int64 // see MemorySize
+	lineSearches  atomic.Int32 // see removedNear
 	supplementary atomic.Pointer[object.Object]
 
 	mu       sync.Mutex
