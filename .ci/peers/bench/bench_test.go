@@ -171,7 +171,7 @@ func TestSamplesOfProfiles(t *testing.T) {
 		read func(string) ([]int, error)
 		want []int
 	}{
-		{"a;main;f 20\na;main 10\n\na;clone3;g 10\nno weight\n", outermost, []int{1, 3}},
+		{"a;main;f 20\na;main 10\n\na;[unknown];clone3;g 10\na;clone3;h 10\nno weight\n", outermost, []int{2, 3}},
 		{`{"threads": [{"samples": {"length": 7}}, {"samples": {"length": 2}}]}`, samplesByThread, []int{2, 7}},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

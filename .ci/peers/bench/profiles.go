@@ -162,18 +162,19 @@ func samplesByThread(path string) (list []int, err error) {
 	return list, err
 }
 
-// outermost returns the samples of folded stacks by their outermost functions. Weights are
-// multiples of that of a sample.
+// outermost returns the samples of folded stacks by their outermost functions, behind the
+// frame that perf puts before a stack that was cut. Weights are multiples of a sample's.
 func outermost(path string) (list []int, err error) {
 	counts, one := map[string]int{}, 0
 	err = readLines(path, func(line string) {
 		at := strings.LastIndexByte(line, ' ')
 		n, e := strconv.Atoi(line[at+1:])
-		frames := strings.SplitN(line[:max(at, 0)], ";", 3)
-		if e != nil || len(frames) < 2 {
+		_, stack, ok := strings.Cut(line[:max(at, 0)], ";")
+		if e != nil || !ok {
 			return
 		}
-		counts[frames[1]] += n
+		function, _, _ := strings.Cut(strings.TrimPrefix(stack, "[unknown];"), ";")
+		counts[function] += n
 		if one == 0 || n < one {
 			one = n
 		}
