@@ -46,6 +46,7 @@ __attribute__((noinline)) int outer(int n) {
 __attribute__((noinline)) int outer2(int n) {
 	return inner2(n) + 1; }
 int far(int);
+int third(int);
 int main(int c, char **v) {
 	wait = stop;
 	switch (atoi(v[1])) {
@@ -56,20 +57,26 @@ int main(int c, char **v) {
 	case 4: return x::same(c) + 1;
 	case 5: return far(c) + 1;
 	case 6: return outer(c) + 1;
-	default: return outer2(c) + 1;
+	case 7: return outer2(c) + 1;
+	default: return third(c) + 1;
 	}
-}`,
+}
+__attribute__((noinline)) int first(int n) {
+	wait(n); return n * 11; }`,
 	"second.cc": `
 extern void (*volatile wait)(int);
 
 namespace y { __attribute__((noinline)) int same(int n) {
 	wait(n); return n - 3; } }
-int far(int n) { return y::same(n) + 2; }`,
+int far(int n) { return y::same(n) + 2; }
+
+__attribute__((noinline)) int third(int n) {
+	wait(n); return n * 11; }`,
 }
 
 // equalCalls are the functions that wait, by the program's argument, with their lines.
 var equalCalls = []string{
-	"own first.cc:8", "other first.cc:10", "made<int> first.cc:12", "made<char> first.cc:12", "same first.cc:14", "same second.cc:5", "inner first.cc:16", "inner2 first.cc:18",
+	"own first.cc:8", "other first.cc:10", "made<int> first.cc:12", "made<char> first.cc:12", "same first.cc:14", "same second.cc:5", "inner first.cc:16", "inner2 first.cc:18", "third second.cc:9",
 }
 
 // TestOfEqualFunctionsTheOneThatWasCalledIsNamed has programs whose linker folded functions.

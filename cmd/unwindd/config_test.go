@@ -115,7 +115,7 @@ func TestEveryFlagIsASetting(t *testing.T) {
 			}
 			path := writeConfig(t, "["+table+"]\n"+f.Name+" = "+sample+"\n")
 			g := &globals{}
-			root := newRootOf(g)
+			root := newRootOf(g, nil)
 			g.config = path
 			cmd, _, _ := root.Find([]string{command})
 			_ = cmd.InheritedFlags()
@@ -146,7 +146,7 @@ func TestEveryFlagIsASetting(t *testing.T) {
 func flagValuesOf(t *testing.T, config string, line ...string) (*globals, *pflag.FlagSet) {
 	t.Helper()
 	g := &globals{}
-	root := newRootOf(g)
+	root := newRootOf(g, nil)
 	var flags *pflag.FlagSet
 	for _, cmd := range root.Commands() {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
 // This file has the tables of the configuration file whose keys are names of flags. What a
@@ -36,7 +37,7 @@ func tableFlags(table string) *pflag.FlagSet {
 		(&targetFlags{}).addPlaces(all)
 		return all
 	}
-	cmd, _, _ := newRoot().Find([]string{table})
+	cmd, _, _ := newRootOf(&globals{}, []string{table}).Find([]string{table})
 	for _, set := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
 		set.VisitAll(func(f *pflag.Flag) {
 			if _, isNone := f.Annotations[onlyOnCommandLine]; !isNone && !f.Hidden {
@@ -233,14 +234,14 @@ func isSame(flags *pflag.FlagSet, flag *pflag.Flag) bool {
 }
 
 // flagNames are the flags that an error names.
-var flagNames = regexp.MustCompile(`--[a-z][a-z-]*`)
+var flagNames = ondemand.Regexp(`--[a-z][a-z-]*`)
 
 // withSettings adds to an error about a flag that the configuration file sets it.
 func (g *globals) withSettings(err error) error {
 	if err == nil {
 		return nil
 	}
-	named := flagNames.FindAllString(err.Error(), -1)
+	named := flagNames().FindAllString(err.Error(), -1)
 	for _, name := range g.applied {
 		if slices.Contains(named, "--"+name) {
 			return errors.Join(err, fmt.Errorf("%s sets --%s", g.config, name))

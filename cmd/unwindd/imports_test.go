@@ -128,6 +128,7 @@ var floors = []string{
 	"internal/ehpe",
 	"internal/inflate",
 	"internal/leb128",
+	"internal/ondemand", // values that are made when they are used
 	"internal/problems",
 	"internal/panics",
 	"internal/host", // what each system does in its own way
@@ -169,6 +170,7 @@ var only = map[string][]string{
 	"internal/ehpe":              {},
 	"internal/inflate":           {},
 	"internal/leb128":            {},
+	"internal/ondemand":          {},
 	"internal/problems":          {},
 	"internal/panics":            {},
 	"internal/trie":              {},

@@ -90,7 +90,7 @@ func execute(args []string) (command string, err error) {
 	collectLate()
 	watchSignals()
 	g := &globals{}
-	root := newRootOf(g)
+	root := newRootOf(g, args)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(messageWriter{})
@@ -99,10 +99,12 @@ func execute(args []string) (command string, err error) {
 	return executed.CommandPath(), g.withSettings(err)
 }
 
-func newRoot() *cobra.Command { return newRootOf(&globals{}) }
+func newRoot() *cobra.Command { return newRootOf(&globals{}, nil) }
 
-// newRootOf makes all commands, with flags that set g.
-func newRootOf(g *globals) *cobra.Command {
+// newRootOf makes the command, with flags that set g, and all commands beneath; where args
+// begin with one of these that needs no other, only that: the flags of all take as long as
+// a small answer.
+func newRootOf(g *globals, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "unwindd",
 		Short: "Unwind and symbolize stacks across CPUs and accelerators",
@@ -126,7 +128,24 @@ func newRootOf(g *globals) *cobra.Command {
 	root.SetHelpFunc(printHelp)
 	g.addFlags(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorValues, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(newStack(g), newProfile(g), newDiff(g), newSnapshot(g), newCollect(g), newCompare(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newWorker(g), newSubmit(g), newResults(g), newMCP(g), newVersion(g), newManual())
+	all := commands()
+	if len(args) > 0 && all[args[0]] != nil {
+		root.AddCommand(all[args[0]](g))
+		return root
+	}
+	for _, newCommand := range all {
+		root.AddCommand(newCommand(g))
+	}
+	root.AddCommand(newManual())
 	checkHelp(root)
 	return root
+}
+
+// commands returns what makes each command that needs no other, by its name.
+func commands() map[string]func(*globals) *cobra.Command {
+	return map[string]func(*globals) *cobra.Command{
+		"stack": newStack, "profile": newProfile, "diff": newDiff, "snapshot": newSnapshot, "collect": newCollect, "compare": newCompare,
+		"symbolize": newSymbolize, "symbols": newSymbols, "eval": newEval, "dump": newDump, "plugin": newPlugin, "serve": newServe, "worker": newWorker,
+		"submit": newSubmit, "results": newResults, "mcp": newMCP, "version": newVersion,
+	}
 }

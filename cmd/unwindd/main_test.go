@@ -95,3 +95,15 @@ func stackJSONWith(t *testing.T, want int, args ...string) *report.Report {
 	}
 	return &r
 }
+
+// TestCommandsByTheirNames keeps the names by which commands are made alone.
+func TestCommandsByTheirNames(t *testing.T) {
+	for name, newCommand := range commands() {
+		if got := newCommand(&globals{}).Name(); got != name {
+			t.Errorf("%s makes %s", name, got)
+		}
+		if list := newRootOf(&globals{}, []string{name}).Commands(); len(list) != 1 {
+			t.Errorf("%s: %d commands were made, expected it alone", name, len(list))
+		}
+	}
+}

@@ -3,11 +3,10 @@
 package plugin
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/internal/panics"
 )
 
@@ -23,18 +22,13 @@ type crash struct {
 
 // crashStarts matches the beginning of the first line. A signal in C code has its name
 // there.
-var crashStarts = onDemand(`^(panic: |fatal error: |SIG[A-Z]+: )`)
+var crashStarts = ondemand.Regexp(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
 // goroutineStart matches the line before a goroutine's calls.
-var goroutineStart = onDemand(`^goroutine \d+ .*\[.*\]:$`)
+var goroutineStart = ondemand.Regexp(`^goroutine \d+ .*\[.*\]:$`)
 
 // callPosition matches the line after a call.
-var callPosition = onDemand(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
-
-// onDemand compiles an expression when it is first used.
-func onDemand(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
+var callPosition = ondemand.Regexp(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
 
 // line takes a line of standard error.
 func (c *crash) line(s string) {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -22,13 +23,13 @@ var handshakeProblems = []struct {
 	matches func() *regexp.Regexp
 	says    string // with what the parentheses matched
 }{
-	{onDemand(`^Unrecognized remote plugin message: (?:\n|$)`), "ended, or closed its standard output, before it wrote %[2]s"},
-	{onDemand(`^Unrecognized remote plugin message: (.*)`), "wrote %[1]q to standard output, expected %[2]s"},
-	{onDemand(`^error parsing core protocol version: .*parsing "(.*)":`), "wrote a line that begins with %[1]q to standard output, expected %[2]s"},
-	{onDemand(`^incompatible core API version with plugin\. Plugin version: (.*), Core`), "wrote a line that begins with %[1]s to standard output, expected %[2]s"},
-	{onDemand(`^unsupported plugin protocol "(.*)"\.`), "wrote a line that ends with %[1]q to standard output, expected %[2]s"},
-	{onDemand(`^unknown address type: (.*)`), "listens on network %[1]q, expected unix, as in %[2]s"},
-	{onDemand(`^Error parsing protocol version "(.*)":`), "wrote a line with the protocol version %[1]q to standard output, expected %[2]s"},
+	{ondemand.Regexp(`^Unrecognized remote plugin message: (?:\n|$)`), "ended, or closed its standard output, before it wrote %[2]s"},
+	{ondemand.Regexp(`^Unrecognized remote plugin message: (.*)`), "wrote %[1]q to standard output, expected %[2]s"},
+	{ondemand.Regexp(`^error parsing core protocol version: .*parsing "(.*)":`), "wrote a line that begins with %[1]q to standard output, expected %[2]s"},
+	{ondemand.Regexp(`^incompatible core API version with plugin\. Plugin version: (.*), Core`), "wrote a line that begins with %[1]s to standard output, expected %[2]s"},
+	{ondemand.Regexp(`^unsupported plugin protocol "(.*)"\.`), "wrote a line that ends with %[1]q to standard output, expected %[2]s"},
+	{ondemand.Regexp(`^unknown address type: (.*)`), "listens on network %[1]q, expected unix, as in %[2]s"},
+	{ondemand.Regexp(`^Error parsing protocol version "(.*)":`), "wrote a line with the protocol version %[1]q to standard output, expected %[2]s"},
 }
 
 // handshakeProblem is the reason that a plugin's line was refused, from go-plugin's message.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -190,14 +190,14 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	if err != nil {
 		message = err.Error()
 	}
-	if speaks := otherVersion.FindStringSubmatch(message); speaks != nil {
+	if speaks := otherVersion().FindStringSubmatch(message); speaks != nil {
 		return fmt.Errorf("speaks version %s of the plugin protocol, expected %d: %s", speaks[1], sdk.ProtocolVersion, remedy(speaks[1]))
 	}
 	return fmt.Errorf("%s%s", handshakeProblem(message), p.lastWords())
 }
 
 // otherVersion matches the error of go-plugin about a plugin of another version.
-var otherVersion = regexp.MustCompile(`incompatible API version with plugin\. Plugin version: (\d+)`)
+var otherVersion = ondemand.Regexp(`incompatible API version with plugin\. Plugin version: (\d+)`)
 
 // remedy tells the user what to do about a plugin of another version.
 func remedy(version string) string {

@@ -6,13 +6,13 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 
 	"github.com/fatih/color"
 
 	"github.com/unwindd/unwindd/engine/internal/stackpage"
 	"github.com/unwindd/unwindd/internal/escape"
+	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
 // Printer writes text: for people, and for programs that read lines. Text from a file or a
@@ -124,7 +124,7 @@ type painted struct{ text string }
 func WithTabs(s string) any { return painted{escape.Line(s)} }
 
 // colours matches the terminal codes for a change of colour or weight, and nothing else.
-var colours = regexp.MustCompile("\x1b\\[[0-9;]{0,16}m")
+var colours = ondemand.Regexp("\x1b\\[[0-9;]{0,16}m")
 
 // relayed is a line of another program's Printer, with its tabs, and with its colours
 // where color is set.
@@ -133,7 +133,7 @@ func relayed(line string, color bool) painted {
 		return painted{escape.Line(line)}
 	}
 	text, width := "", 0
-	for _, m := range colours.FindAllStringIndex(line, -1) {
+	for _, m := range colours().FindAllStringIndex(line, -1) {
 		text += escape.Line(line[width:m[0]]) + line[m[0]:m[1]]
 		width = m[1]
 	}

@@ -10,13 +10,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
 // Entry is a name with its meaning.
@@ -149,14 +150,14 @@ func (p *page) synopsis(cmd *cobra.Command) {
 }
 
 // inSynopsis finds options, and placeholders for the user's own words.
-var inSynopsis = regexp.MustCompile(`--?[a-z][a-z-]*|[A-Z][A-Z]+`)
+var inSynopsis = ondemand.Regexp(`--?[a-z][a-z-]*|[A-Z][A-Z]+`)
 
 // marked returns a word of a synopsis with options in bold and other names in
 // italics.
 func marked(word string) string {
 	var b strings.Builder
 	last := 0
-	for _, match := range inSynopsis.FindAllStringIndex(word, -1) {
+	for _, match := range inSynopsis().FindAllStringIndex(word, -1) {
 		font := "I"
 		if word[match[0]] == '-' {
 			font = "B"
@@ -201,16 +202,16 @@ func (p *page) text(text string) {
 }
 
 // options finds options in a text.
-var options = regexp.MustCompile(`(^|[ (])(--[a-z][a-z-]*|-[a-z])\b`)
+var options = ondemand.Regexp(`(^|[ (])(--[a-z][a-z-]*|-[a-z])\b`)
 
 // filled returns lines that formatters fill to the width of the reader's screen. A
 // sentence ends where its line does, as formatters expect it.
 func filled(lines []string) string {
 	var b strings.Builder
-	for sentence := range strings.SplitSeq(sentenceEnds.ReplaceAllString(strings.Join(lines, " "), "$1\n"), "\n") {
+	for sentence := range strings.SplitSeq(sentenceEnds().ReplaceAllString(strings.Join(lines, " "), "$1\n"), "\n") {
 		last := 0
 		line := ""
-		for _, match := range options.FindAllStringSubmatchIndex(sentence, -1) {
+		for _, match := range options().FindAllStringSubmatchIndex(sentence, -1) {
 			line += escape(sentence[last:match[4]]) + `\fB` + escape(sentence[match[4]:match[5]]) + `\fR`
 			last = match[5]
 		}
@@ -219,7 +220,7 @@ func filled(lines []string) string {
 	return b.String()
 }
 
-var sentenceEnds = regexp.MustCompile(`([.:]) +`)
+var sentenceEnds = ondemand.Regexp(`([.:]) +`)
 
 // literal writes lines as they are, without their common indentation.
 func (p *page) literal(lines []string) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -115,13 +116,13 @@ func (g *process) openByVersion(ctx context.Context, e sdk.RuntimeEngine, hex ui
 }
 
 // inPath finds the version in the path of a module: libpython3.9.so.1.0.
-var inPath = regexp.MustCompile(`python3\.(\d{1,2})[^/]*$`)
+var inPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`python3\.(\d{1,2})[^/]*$`) })
 
 // openByTrial finds a version before 3.11, which only sys says: the one by whose layout sys says
 // that it is this one.
 func (g *process) openByTrial(ctx context.Context, e sdk.RuntimeEngine) error {
 	minors := []int{8, 9, 10}
-	if found := inPath.FindStringSubmatch(g.request.Path); found != nil {
+	if found := inPath().FindStringSubmatch(g.request.Path); found != nil {
 		minor, _ := strconv.Atoi(found[1])
 		minors = append([]int{minor}, minors...)
 	}

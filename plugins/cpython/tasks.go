@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -415,7 +416,7 @@ func (l *taskLister) readAttributes(t *task) error {
 }
 
 // numbered is the name of a task that has not got one of the program.
-var numbered = regexp.MustCompile(`^Task-([1-9][0-9]{0,17})$`)
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task-([1-9][0-9]{0,17})$`) })
 
 // numbers gives each task a number: the one in the name that asyncio gave it, or one that none has.
 func numbers(tasks []*task) map[*task]uint64 {
@@ -423,7 +424,7 @@ func numbers(tasks []*task) map[*task]uint64 {
 	taken, last := map[uint64]bool{}, uint64(0)
 	var left []*task
 	for _, t := range tasks {
-		found := numbered.FindStringSubmatch(t.name)
+		found := numbered().FindStringSubmatch(t.name)
 		if found == nil {
 			left = append(left, t)
 			continue

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -41,7 +42,7 @@ func (r *reader) word(name string, address uint64) (uint64, error) {
 }
 
 // versionForm is the form of the text ruby_version.
-var versionForm = regexp.MustCompile(`^[1-9]\.[0-9]{1,2}\.[0-9]{1,2}$`)
+var versionForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9]\.[0-9]{1,2}\.[0-9]{1,2}$`) })
 
 // version reads the version of Ruby.
 func (r *reader) version() (string, error) {
@@ -53,7 +54,7 @@ func (r *reader) version() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ruby_version: %w", err)
 	}
-	if !versionForm.MatchString(text) {
+	if !versionForm().MatchString(text) {
 		return "", fmt.Errorf("ruby_version at %#x is %q, expected a version", s.Address, text)
 	}
 	return text, nil

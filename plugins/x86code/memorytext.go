@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -18,7 +19,7 @@ import (
 // then found in the text.
 const syntheticDisp = 0x7ddc0de5eed1
 
-var syntheticText = regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", syntheticDisp))
+var syntheticText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", syntheticDisp)) })
 
 // replaceMemory replaces an instruction's operand in memory by a synthetic one, and
 // returns a function that puts the text of the right one into the instruction's.
@@ -42,7 +43,7 @@ func (e *encoding) replaceMemory(is64 bool, code []byte, inst *x86asm.Inst) (res
 		operand := e.memoryText(is64, &m)
 		inst.Args[i] = x86asm.Mem{Segment: m.Segment, Disp: syntheticDisp}
 		return func(text string) string {
-			return syntheticText.ReplaceAllStringFunc(text, func(found string) string {
+			return syntheticText().ReplaceAllStringFunc(text, func(found string) string {
 				segment, _, _ := strings.Cut(found, "0x")
 				if e.kind != legacy {
 					segment = segmentText(code)

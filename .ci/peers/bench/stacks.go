@@ -42,8 +42,14 @@ func (b *bench) stackContest(input string, size int, ours, gdb, eu, lldb []strin
 			check: checkStacks(as((*stackDocument).calls), func() stackReader { return byEUStack })},
 		{tool: "lldb", argv: append(byLLDB[:len(byLLDB):len(byLLDB)], "-o", "bt all"), check: checkLLDB(as((*stackDocument).returns), byLLDB), most: 0.1},
 	}
+	if size <= smallStack {
+		c.goals = []goal{{memory, "eu-stack", 2}, {memory, "gdb", 2}}
+	}
 	return c
 }
+
+// smallStack is the size of a target up to which memory is held against that of the peers.
+const smallStack = 100
 
 // coreContest is stackContest of a core.
 func (b *bench) coreContest(input string, size int, program, core string) *contest {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -223,7 +223,7 @@ func (p *Program) run(ctx context.Context, args []string, input []byte, maxOutpu
 }
 
 // versioned matches the names of the tools in distributions.
-var versioned = regexp.MustCompile(`^(llvm-mc|llvm-objdump|nvdisasm|cuobjdump)(?:[-.][0-9.]+)?(?:\.exe)?$`)
+var versioned = ondemand.Regexp(`^(llvm-mc|llvm-objdump|nvdisasm|cuobjdump)(?:[-.][0-9.]+)?(?:\.exe)?$`)
 
 // findStyle finds out which tool it is: by its name, by the name of the file that a link leads
 // to, or by its help.
@@ -236,7 +236,7 @@ func (p *Program) findStyle(ctx context.Context) error {
 		names = append(names, filepath.Base(target))
 	}
 	for _, name := range names {
-		if m := versioned.FindStringSubmatch(name); m != nil {
+		if m := versioned().FindStringSubmatch(name); m != nil {
 			p.style = styleOf(func(k *style) bool { return k.name == m[1] })
 			return nil
 		}

@@ -4,11 +4,11 @@ package disassembler
 
 import (
 	"encoding/hex"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -72,7 +72,7 @@ func machineCodeInput(list []Stretch) []byte {
 }
 
 // complaint matches llvm-mc's message about a line of its input.
-var complaint = regexp.MustCompile(`(?m)^[^\n:]*:([0-9]+):[0-9]+: (?:warning|error): `)
+var complaint = ondemand.Regexp(`(?m)^[^\n:]*:([0-9]+):[0-9]+: (?:warning|error): `)
 
 // encoded is a line of llvm-mc's output.
 type encoded struct {
@@ -85,7 +85,7 @@ func readMachineCode(out *plugin.Output, list []Stretch, found *found) {
 	codes, index := distinct(list)
 	isBad := make([]bool, len(codes))
 	good := len(codes)
-	for _, m := range complaint.FindAllSubmatch(out.Stderr, -1) {
+	for _, m := range complaint().FindAllSubmatch(out.Stderr, -1) {
 		line, err := strconv.Atoi(string(m[1]))
 		if err == nil && line >= 1 && line <= len(codes) && !isBad[line-1] {
 			isBad[line-1] = true

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -117,18 +117,18 @@ func padded(b []byte, end uint64, s *Stretch) []byte {
 var (
 	// nvidiaLine is a line of the listing: an address in a comment, and a text that ends in ";"
 	// or, where two instructions are paired, in "}" or is within braces.
-	nvidiaLine = regexp.MustCompile(`^\s*/\*([0-9a-f]+)\*/\s*[{]?\s*(.*?)\s*;?\s*[}]?\s*$`)
+	nvidiaLine = ondemand.Regexp(`^\s*/\*([0-9a-f]+)\*/\s*[{]?\s*(.*?)\s*;?\s*[}]?\s*$`)
 	// nvidiaPlace is an address that is counted from the base.
-	nvidiaPlace = regexp.MustCompile(`0x[ef][0-9a-f]{14}\b`)
+	nvidiaPlace = ondemand.Regexp(`0x[ef][0-9a-f]{14}\b`)
 	// nvidiaUnknown is the message about an instruction that the tool does not know.
-	nvidiaUnknown = regexp.MustCompile(`(?m)^nvdisasm error\s*:.* at address 0x([0-9a-f]+)\s*$`)
+	nvidiaUnknown = ondemand.Regexp(`(?m)^nvdisasm error\s*:.* at address 0x([0-9a-f]+)\s*$`)
 )
 
 // unknownNVIDIA returns the addresses of instructions that the tool does not know, as it counts
 // them.
 func unknownNVIDIA(stderr []byte) map[uint64]bool {
 	list := map[uint64]bool{}
-	for _, m := range nvidiaUnknown.FindAllSubmatch(stderr, maxInstructions) {
+	for _, m := range nvidiaUnknown().FindAllSubmatch(stderr, maxInstructions) {
 		if n, err := strconv.ParseUint(string(m[1]), 16, 64); err == nil {
 			if n < nvidiaBase {
 				n += nvidiaBase // nvdisasm 12 leaves the base out
@@ -142,7 +142,7 @@ func unknownNVIDIA(stderr []byte) map[uint64]bool {
 func readNVIDIA(out *plugin.Output, list []Stretch, found *found) {
 	listed := map[uint64]string{}
 	for line := range strings.Lines(string(out.Stdout)) {
-		if m := nvidiaLine.FindStringSubmatch(line); m != nil {
+		if m := nvidiaLine().FindStringSubmatch(line); m != nil {
 			if address, err := strconv.ParseUint(m[1], 16, 64); err == nil {
 				listed[address] = m[2]
 				found.lineCount++
@@ -168,7 +168,7 @@ func readNVIDIA(out *plugin.Output, list []Stretch, found *found) {
 
 // placed replaces the addresses in a text that are counted from the tool's base.
 func placed(text string, start, address uint64) string {
-	return nvidiaPlace.ReplaceAllStringFunc(text, func(word string) string {
+	return nvidiaPlace().ReplaceAllStringFunc(text, func(word string) string {
 		n, err := strconv.ParseUint(word[2:], 16, 64)
 		if err != nil {
 			return word

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/ondemand"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -60,11 +60,11 @@ func objectInput(list []Stretch) []byte {
 
 var (
 	// sectionLine begins the listing of a section.
-	sectionLine = regexp.MustCompile(`^Disassembly of section ([0-9]+):`)
+	sectionLine = ondemand.Regexp(`^Disassembly of section ([0-9]+):`)
 	// beforeText matches a line with address and code before the text, behindText a line
 	// with them in a comment behind it.
-	beforeText = regexp.MustCompile(`^ *([0-9a-f]+):\s([0-9a-f ]+)\t(.*)$`)
-	behindText = regexp.MustCompile(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F ]+)`)
+	beforeText = ondemand.Regexp(`^ *([0-9a-f]+):\s([0-9a-f ]+)\t(.*)$`)
+	behindText = ondemand.Regexp(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F ]+)`)
 )
 
 func readObject(out *plugin.Output, list []Stretch, found *found) {
@@ -81,7 +81,7 @@ func readObject(out *plugin.Output, list []Stretch, found *found) {
 	}
 	for line := range strings.Lines(string(out.Stdout)) {
 		line = strings.TrimRight(line, "\r\n")
-		if m := sectionLine.FindStringSubmatch(line); m != nil {
+		if m := sectionLine().FindStringSubmatch(line); m != nil {
 			take()
 			clear(listed)
 			section = len(list)
@@ -101,9 +101,9 @@ func readObject(out *plugin.Output, list []Stretch, found *found) {
 // parseListed reads a line of a listing.
 func parseListed(line string) (address uint64, e encoded, ok bool) {
 	digits, code, text := "", "", ""
-	if m := behindText.FindStringSubmatch(line); m != nil {
+	if m := behindText().FindStringSubmatch(line); m != nil {
 		text, digits, code = m[1], m[2], m[3]
-	} else if m := beforeText.FindStringSubmatch(line); m != nil {
+	} else if m := beforeText().FindStringSubmatch(line); m != nil {
 		digits, code, text = m[1], m[2], m[3]
 	}
 	address, err := strconv.ParseUint(digits, 16, 64)

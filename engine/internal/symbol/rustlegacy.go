@@ -3,17 +3,18 @@
 package symbol
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ianlancetaylor/demangle"
+
+	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
 // legacyHash matches the last part of a name of Rust's legacy mangling, which is otherwise
 // mangled like C++.
-var legacyHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
+var legacyHash = ondemand.Regexp(`::h[0-9a-f]{16}$`)
 
 // legacyEscapes are the escapes of Rust's legacy mangling, by the text between dollar
 // signs.
@@ -39,7 +40,7 @@ func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	hash := legacyHash.FindStringIndex(text)
+	hash := legacyHash().FindStringIndex(text)
 	if hash == nil {
 		return "", false
 	}

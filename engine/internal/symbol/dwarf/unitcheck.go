@@ -4,16 +4,16 @@ package dwarf
 
 import (
 	"fmt"
-	"regexp"
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/dw"
+	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
 // augmentations matches an augmentation string: vendors with their versions and optional
 // further text (heterogeneous extension, A.3.1.1).
-var augmentations = regexp.MustCompile(`^(\[[^\[\]:]+:v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(:[^\]]*)?\])*$`)
+var augmentations = ondemand.Regexp(`^(\[[^\[\]:]+:v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(:[^\]]*)?\])*$`)
 
 // problems are the faults of a unit that can be read.
 func (b *body) problems() (list []error) {
@@ -25,7 +25,7 @@ func (b *body) problems() (list []error) {
 	switch {
 	case err != nil:
 		list = append(list, err)
-	case !utf8.ValidString(text) || !augmentations.MatchString(text):
+	case !utf8.ValidString(text) || !augmentations().MatchString(text):
 		list = append(list, b.wrong(root.off, "DW_AT_LLVM_augmentation is %q, expected [vendor:vX.Y:options] once or more", text))
 	}
 	return append(list, b.addressSizes(root)...)

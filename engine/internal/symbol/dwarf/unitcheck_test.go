@@ -21,7 +21,7 @@ func TestAugmentationStrings(t *testing.T) {
 		"": true, "[abc:v0.0]": true, "[abc:v0.0][def:v1.2:feature-a=on,feature-b=3]": true, "[llvm:v10.0:]": true,
 		"abc": false, "[abc]": false, "[abc:0.0]": false, "[abc:v1]": false, "[abc:v01.0]": false, "[abc:v1.0:a]b]": false, "[abc:v1.0] ": false, "[:v1.0]": false,
 	} {
-		if augmentations.MatchString(text) != isGood {
+		if augmentations().MatchString(text) != isGood {
 			t.Errorf("%q: %v, expected %v", text, !isGood, isGood)
 		}
 	}
