@@ -206,7 +206,10 @@ func (a *answering) inOrder() [][]int32 {
 	if len(a.pending) > batchPart {
 		slices.SortFunc(a.order, func(i, j int32) int {
 			p, q := &a.pending[i], &a.pending[j]
-			return cmp.Or(cmp.Compare(files[p.file], files[q.file]), cmp.Compare(p.Address, q.Address), cmp.Compare(i, j))
+			if p.file != q.file {
+				return cmp.Compare(files[p.file], files[q.file])
+			}
+			return cmp.Or(cmp.Compare(p.Address, q.Address), cmp.Compare(i, j))
 		})
 	}
 	return slices.Collect(slices.Chunk(a.order, batchPart))

@@ -124,7 +124,10 @@ func (t *aliases) sortLLVM() {
 	}
 	slices.SortFunc(t.llvm, func(i, j uint32) int {
 		a, b := &t.all[i], &t.all[j]
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(i, j))
+		if a.start != b.start {
+			return cmp.Compare(a.start, b.start)
+		}
+		return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(i, j))
 	})
 	n := 0
 	for i := range t.llvm {

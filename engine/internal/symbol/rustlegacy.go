@@ -8,13 +8,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/ianlancetaylor/demangle"
-
-	"github.com/unwindd/unwindd/internal/ondemand"
 )
 
-// legacyHash matches the last part of a name of Rust's legacy mangling, which is otherwise
-// mangled like C++.
-var legacyHash = ondemand.Regexp(`::h[0-9a-f]{16}$`)
+// hashMark begins the last part of a name of Rust's legacy mangling, a hash of hashDigits. A name
+// is otherwise mangled like C++.
+const (
+	hashMark   = "::h"
+	hashDigits = 16
+)
+
+// cutHash returns a name without its hash; ok is false where it has none.
+func cutHash(text string) (name string, ok bool) {
+	end := len(text) - len(hashMark) - hashDigits
+	if end < 0 || !strings.HasPrefix(text[end:], hashMark) || strings.Trim(text[end+len(hashMark):], "0123456789abcdef") != "" {
+		return "", false
+	}
+	return text[:end], true
+}
 
 // legacyEscapes are the escapes of Rust's legacy mangling, by the text between dollar
 // signs.
@@ -40,11 +50,11 @@ func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	hash := legacyHash().FindStringIndex(text)
-	if hash == nil {
+	text, ok = cutHash(text)
+	if !ok {
 		return "", false
 	}
-	parts := strings.Split(text[:hash[0]], "::")
+	parts := strings.Split(text, "::")
 	for i, part := range parts {
 		parts[i] = unescapeLegacy(part)
 	}

@@ -20,7 +20,9 @@ func demangleRust(name string, style demangle.Option) string {
 	if !ok {
 		return name
 	}
-	readable = strings.TrimSuffix(emptyPaths.Replace(readable), "::")
+	if hasEmptyPath(readable) {
+		readable = strings.TrimSuffix(emptyPaths.Replace(readable), "::")
+	}
 	for digits, standIn := range standIns {
 		readable = strings.ReplaceAll(readable, "0x"+standIn, "0x"+digits)
 	}
@@ -29,6 +31,20 @@ func demangleRust(name string, style demangle.Option) string {
 
 // emptyPaths removes the "::" before an empty identifier.
 var emptyPaths = strings.NewReplacer("::::", "::", "::>", ">", "::,", ",", "::)", ")", "::]", "]", ":: ", " ", "::;", ";")
+
+// hasEmptyPath reports whether a name has a "::" that emptyPaths may remove, or one at its end.
+func hasEmptyPath(readable string) bool {
+	for {
+		_, rest, ok := strings.Cut(readable, "::")
+		if !ok {
+			return false
+		}
+		if rest == "" || strings.IndexByte(":>,)] ;", rest[0]) >= 0 {
+			return true
+		}
+		readable = rest
+	}
+}
 
 // maxRustDepth bounds how deep paths and types nest.
 const maxRustDepth = 400

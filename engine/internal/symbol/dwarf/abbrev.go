@@ -97,17 +97,26 @@ type format struct {
 	isBigEndian                   bool
 }
 
-// ofAbbrevs is the format without differences that do not matter to abbreviations.
-func (f format) ofAbbrevs() format {
-	f.version = min(f.version, 3) // only DWARF 2 differs
-	return f
-}
-
 // abbrevCache has the tables of a file that were read so far.
 type abbrevCache struct {
 	mu     sync.Mutex
 	tables map[abbrevKey]*lazy[*abbrevTable]
 	budget int64 // bytes of .debug_abbrev that may still be read
+}
+
+// table returns a table of a file, which may not be read yet.
+func (c *abbrevCache) table(f *file, key abbrevKey) (t *lazy[*abbrevTable], isNew bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tables == nil {
+		c.tables = make(map[abbrevKey]*lazy[*abbrevTable])
+		c.budget = int64(len(f.abbrev))*abbrevSlack + 1<<16
+	}
+	if t = c.tables[key]; t == nil {
+		t, isNew = &lazy[*abbrevTable]{}, true
+		c.tables[key] = t
+	}
+	return t, isNew
 }
 
 // spend charges the bytes of a table to the budget; it is false where they are too many.
@@ -118,37 +127,54 @@ func (c *abbrevCache) spend(n uint64) bool {
 	return c.budget >= 0
 }
 
-// abbrevs returns the table of a unit, read once.
-func (f *file) abbrevs(off, end uint64, format format) (*abbrevTable, error) {
-	format = format.ofAbbrevs()
-	key := abbrevKey{off, format}
-	c := &f.abbrevCache
-	c.mu.Lock()
-	if c.tables == nil {
-		c.tables = make(map[abbrevKey]*lazy[*abbrevTable])
-		c.budget = int64(len(f.abbrev))*abbrevSlack + 1<<16
-	}
-	t := c.tables[key]
-	if t == nil {
-		t = &lazy[*abbrevTable]{}
-		c.tables[key] = t
-	}
-	c.mu.Unlock()
-	return t.get(func() (*abbrevTable, error) { return f.needAbbrevs(off, end, format) })
+// abbrevs returns a table, read once.
+func (f *file) abbrevs(key abbrevKey, end uint64) (*abbrevTable, error) {
+	t, _ := f.abbrevCache.table(f, key)
+	return t.get(func() (*abbrevTable, error) { return f.needAbbrevs(key.offset, end, key.format) })
 }
 
-// firstAbbrev returns the first declaration of a table, which is mostly that of a unit's first
-// entry; ok is false where it cannot be read. It is valid until tmp is used again.
-func (f *file) firstAbbrev(off, end uint64, format format, tmp *abbrevScratch) (d *declaration, ok bool) {
-	d = &tmp.first
-	_ = needList(f.rest.abbrev, off, end, func(end uint64) (isCut bool, err error) {
-		r := abbrevReader{cursor: newCursor(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
-		*d, ok, err = r.next()
+// rootAbbrev returns the declaration of a unit's first entry without reading the rest of its
+// table; ok is false where the table has another unit too, or cannot be read. It is valid until
+// tmp is used again.
+func (f *file) rootAbbrev(key abbrevKey, end, code uint64, tmp *abbrevScratch) (d *declaration, ok bool) {
+	if _, isNew := f.abbrevCache.table(f, key); !isNew || !f.abbrevCache.spend(1) {
+		return nil, false
+	}
+	d = &tmp.root
+	_ = needList(f.rest.abbrev, key.offset, end, func(end uint64) (isCut bool, err error) {
+		r := abbrevReader{cursor: newCursor(f.abbrev, f.isBigEndian, key.offset, end), format: key.format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
+		*d, ok, err = r.find(code)
 		tmp.specs, tmp.skips = r.specs, r.skips
+		ok = ok && f.abbrevCache.spend(r.off-key.offset)
 		return r.failed, err
 	})
 	d.specs = tmp.specs
 	return d, ok
+}
+
+// find reads up to the declaration of a code, which it returns; ok is false where there is none.
+func (r *abbrevReader) find(code uint64) (d declaration, ok bool, err error) {
+	for {
+		entry := r.off
+		switch r.uleb() {
+		case code:
+			r.off = entry
+			return r.next()
+		case 0:
+			return d, false, nil
+		}
+		r.uleb() // tag
+		r.skip(1)
+		for {
+			name, encoding := r.uleb(), r.uleb()
+			if encoding == uint64(dw.FormImplicitConst) {
+				r.sleb()
+			}
+			if name == 0 && encoding == 0 || r.failed {
+				break
+			}
+		}
+	}
 }
 
 // needAbbrevs reads a table in as much of the section as contains it.
@@ -312,7 +338,7 @@ type abbrevScratch struct {
 	specs []spec
 	skips []skip
 	list  []declaration
-	first declaration
+	root  declaration
 }
 
 var abbrevPool = sync.Pool{New: func() any { return &abbrevScratch{} }}

@@ -50,11 +50,21 @@ type inlined struct {
 	parent int32  // the call that it is inlined into; -1: the function itself
 }
 
-// inlines are the inlined calls of a function, by address.
+// inlines are the inlined calls of a function. Their addresses are searched one by one at first:
+// most functions are asked about a few times.
 type inlines struct {
-	list  []inlined
-	where ranges.Flat
+	list   []inlined
+	ranges []ranges.Range // by call
+	scans  atomic.Int32   // how often they were searched
+	where  *ranges.Flat   // in the place of ranges; nil: not yet
 }
+
+// maxScans is how often the ranges of inlined calls are searched before they are put in order, and
+// maxScanned how many are never put in order.
+const (
+	maxScans   = 16
+	maxScanned = 8
+)
 
 // countRanges counts ranges in the indexes; it is false where they are too many.
 func (f *file) countRanges(n int) bool {
@@ -260,20 +270,35 @@ func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
 	}
 }
 
-// inlinesOf returns the inlined calls of a function.
-func (b *body) inlinesOf(f *function) (*inlines, error) {
-	if x := f.inlines.Load(); x != nil {
-		return x, nil
+// callsAt returns the inlined calls of a function, and the number of the innermost one at an
+// address; -1: none is there.
+func (b *body) callsAt(f *function, address uint64) (x *inlines, innermost int, err error) {
+	if x = f.inlines.Load(); x == nil {
+		if x, _, err = b.findInlines(f); err != nil {
+			return nil, -1, err
+		}
+		b.file.addKept(sizeOf[inlined](cap(x.list)) + sizeOf[ranges.Range](cap(x.ranges)))
+		// Two that read at the same time find the same.
+		f.inlines.Store(x)
 	}
-	x, _, err := b.findInlines(f)
-	if err != nil {
-		return nil, err
+	if x.where != nil {
+		return x, x.where.At(address), nil
 	}
-	b.file.addKept(sizeOf[inlined](cap(x.list)) + flatSize(&x.where))
-	// Two that read at the same time find the same.
-	f.inlines.Store(x)
-	return x, nil
+	if x.scans.Add(1) == maxScans && len(x.ranges) > maxScanned {
+		where := x.flat()
+		b.file.addKept(flatSize(&where) - sizeOf[ranges.Range](cap(x.ranges)))
+		f.inlines.Store(&inlines{list: x.list, where: &where})
+	}
+	for i := len(x.ranges) - 1; i >= 0; i-- {
+		if r := &x.ranges[i]; r.Start <= address && address < r.End {
+			return x, int(r.Index), nil
+		}
+	}
+	return x, -1, nil
 }
+
+// flat are the ranges of the calls, cut where an inner one begins or ends.
+func (x *inlines) flat() ranges.Flat { return ranges.Flatten(slices.Clone(x.ranges)) }
 
 // findInlines reads the inlined calls of a function. count is the number of ranges that
 // they add to the indexes.
@@ -333,7 +358,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 	if !b.file.countRanges(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
-	return &inlines{list: slices.Clone(tmp.calls), where: ranges.Flatten(tmp.ranges)}, count, nil
+	return &inlines{list: slices.Clone(tmp.calls), ranges: slices.Clone(tmp.ranges)}, count, nil
 }
 
 // callStack tracks the inlined call that the next entry is in.

@@ -139,7 +139,8 @@ func (c *coder) calls(f *function) error {
 	}
 	c.holder.file.kept.Add(-int64(count)) // they are not kept
 	code := make([][]symbol.CodeRange, len(x.list))
-	for s := range x.where.All() {
+	where := x.flat()
+	for s := range where.All() {
 		part := symbol.CodeRange{Start: s.Start, End: s.End}
 		for n := s.Index; n >= 0; n = x.list[n].parent {
 			if c.budget--; c.budget < 0 {

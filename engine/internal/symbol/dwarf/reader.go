@@ -7,8 +7,8 @@
 // NVIDIA's opcodes for inlined calls.
 //
 // Nothing is read before it is needed. The unit of an address is found by .gdb_index or
-// .debug_aranges where they exist and prove right, else by reading every unit. In a unit
-// the functions are found first, and the inlined calls of one function when an address is
+// .debug_aranges where they exist and prove right, else by reading the first entry of every unit.
+// In a unit the functions are found first, and the inlined calls of one function when an address is
 // in it. A line number program is run once, and every 32nd of its rows is stored.
 //
 // Split units (DWARF 5, 7.3.2) are read from their files or packages, and the parts in a
@@ -261,12 +261,11 @@ func (r *Reader) chain(dst []trace.Symbol, b *body, address uint64, style *frame
 // chainIn appends the frames of a function at an address whose position is known; b is the
 // unit that has the lines.
 func (r *Reader) chainIn(dst []trace.Symbol, holder *body, f *function, place *linePlace, b *body, address uint64, style *frameStyle) ([]trace.Symbol, error) {
-	x, err := holder.inlinesOf(f)
+	x, innermost, err := holder.callsAt(f, address)
 	if err != nil {
 		return dst, err
 	}
 	dst = append(dst, place.Symbol)
-	innermost := x.where.At(address)
 	if innermost < 0 {
 		dst = r.lineChain(dst, place, style)
 	}

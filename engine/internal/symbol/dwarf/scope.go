@@ -53,14 +53,14 @@ func (r *Reader) describing(address uint64) (holder *body, found *function, err 
 // scopesIn descends from a function to the innermost inlined call at an address, then
 // through the blocks that contain the address.
 func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error) {
-	x, err := b.inlinesOf(f)
+	x, innermost, err := b.callsAt(f, address)
 	if err != nil {
 		return nil, err
 	}
 	entry := b.offset + uint64(f.offset)
 	target := entry
-	if n := x.where.At(address); n >= 0 {
-		target = b.offset + uint64(x.list[n].offset)
+	if innermost >= 0 {
+		target = b.offset + uint64(x.list[innermost].offset)
 	}
 	e, err := b.entryAt(entry)
 	if err != nil {

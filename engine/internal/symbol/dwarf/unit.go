@@ -215,11 +215,10 @@ func (u *unit) readRoot(b *body) (names unitNames, err error) {
 	return names, nil
 }
 
-// rootAbbrev returns the abbreviation of the unit's first entry. The others are not read where
-// it is the first of its table.
+// rootAbbrev returns the abbreviation of the unit's first entry.
 func (b *body) rootAbbrev(code uint64, tmp *abbrevScratch) (*abbrev, error) {
-	off, end := b.part.place(sectAbbrev, b.abbrevOff, uint64(len(b.file.abbrev)))
-	if d, ok := b.file.firstAbbrev(off, end, b.format.ofAbbrevs(), tmp); ok && d.code == code {
+	key, end := b.abbrevKey()
+	if d, ok := b.file.rootAbbrev(key, end, code, tmp); ok {
 		return &d.abbrev, nil
 	}
 	t, err := b.abbrevs()
@@ -236,13 +235,21 @@ func (b *body) rootAbbrev(code uint64, tmp *abbrevScratch) (*abbrev, error) {
 // one is needed.
 func (b *body) abbrevs() (*abbrevTable, error) {
 	return b.table.get(func() (*abbrevTable, error) {
-		off, end := b.part.place(sectAbbrev, b.abbrevOff, uint64(len(b.file.abbrev)))
-		t, err := b.file.abbrevs(off, end, b.format)
+		key, end := b.abbrevKey()
+		t, err := b.file.abbrevs(key, end)
 		if err != nil {
 			return nil, b.wrong(b.offset, "%v", err)
 		}
 		return t, nil
 	})
+}
+
+// abbrevKey is where the abbreviations of the unit are, and where they end at the latest.
+func (u *unitHeader) abbrevKey() (key abbrevKey, end uint64) {
+	key.format = u.format
+	key.format.version = min(key.format.version, 3) // only DWARF 2 differs
+	key.offset, end = u.part.place(sectAbbrev, u.abbrevOff, uint64(len(u.file.abbrev)))
+	return key, end
 }
 
 // unitNames are the strings of a unit's first entry.

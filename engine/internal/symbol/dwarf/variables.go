@@ -309,13 +309,13 @@ func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, err
 		if err != nil || f == nil {
 			return err
 		}
-		x, err := b.inlinesOf(f)
+		x, innermost, err := b.callsAt(f, target)
 		if err != nil {
 			return err
 		}
 		off := b.offset + uint64(f.offset)
-		if n := x.where.At(target); n >= 0 {
-			off = b.offset + uint64(x.list[n].offset)
+		if innermost >= 0 {
+			off = b.offset + uint64(x.list[innermost].offset)
 		}
 		dst, err = b.locals(dst, off)
 		return err
