@@ -43,7 +43,7 @@ const maxLaneValues = 256
 // laneVariable appends the values of a variable. r reads the current lane's.
 func (f *frame) laneVariable(ctx context.Context, list []trace.FrameVariable, r *localsReader, s *code.ScopedVariable, lanes trace.LaneSet, lane *uint32) []trace.FrameVariable {
 	values := f.walker.laneValues[:0]
-	locate := r.laneLocator(ctx, s)
+	locate, isOfRegister := r.laneLocator(ctx, s)
 	var known laneBytes
 next:
 	for n := range lanes.All() {
@@ -56,23 +56,36 @@ next:
 			values[same].Lanes.Add(n)
 			continue
 		}
-		v := r.readAt(ctx, s, l, err)
-		if !f.walker.input.laneUsed && len(values) == 0 {
-			return append(list, trace.FrameVariable{Variable: v, Lanes: slices.Clone(lanes)})
+		last := len(values)
+		values = append(values, trace.FrameVariable{})
+		v := &values[last]
+		r.readAt(ctx, &v.Variable, s, l, err)
+		if last == 0 && (!f.walker.input.laneUsed || isOfRegister && r.u.isLost(l)) {
+			v.Lanes = slices.Clone(lanes)
+			break
 		}
-		for i := max(0, len(values)-maxLaneValues); i < len(values); i++ {
+		for i := max(0, last-maxLaneValues); i < last; i++ {
 			if values[i].Equal(&v.Value) {
 				values[i].Lanes.Add(n)
+				values = values[:last]
 				continue next
 			}
 		}
-		known.add(len(values))
-		own := r.newLaneSet(len(lanes))
-		own.Add(n)
-		values = append(values, trace.FrameVariable{Variable: v, Lanes: own})
+		known.add(last)
+		v.Lanes = r.newLaneSet(len(lanes))
+		v.Lanes.Add(n)
 	}
 	f.walker.laneValues = values
 	return append(list, values...)
+}
+
+// isLost reports whether a location is in a register that the target does not have.
+func (u *unitContext) isLost(l locexpr.Location) bool {
+	if p := l.Place(0); l.NumPlaces() == 1 && p.Storage == locexpr.Register {
+		_, ok := u.frame.walker.topRegister(p.Register)
+		return !ok
+	}
+	return false
 }
 
 // newLaneSet returns an empty set of so many words.
@@ -86,23 +99,23 @@ func (r *localsReader) newLaneSet(words int) trace.LaneSet {
 	return set
 }
 
-// laneLocator returns a function that finds the place of a variable in the current lane.
-func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) func() (locexpr.Location, error) {
-	fails := func(err error) func() (locexpr.Location, error) {
-		return func() (locexpr.Location, error) { return locexpr.Location{}, err }
-	}
-	if s.Problem != nil {
-		return fails(s.Problem)
+// laneLocator returns a function that finds the place of a variable in the current lane;
+// isOfRegister is true where that is the lane's part of one register.
+func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) (locate func() (locexpr.Location, error), isOfRegister bool) {
+	if err := s.Problem; err != nil {
+		return func() (locexpr.Location, error) { return locexpr.Location{}, err }, false
 	}
 	r.u.isSameThere = r.u.isAlikeAt(s.Location)
 	if s.Here != nil {
-		if v, plan, ok, err := r.u.planHere(ctx, s); err != nil {
-			return fails(err)
-		} else if ok {
-			return func() (locexpr.Location, error) { return plan.place(&v) }
+		v, plan, ok, err := r.u.planHere(ctx, s)
+		switch {
+		case err != nil:
+			return func() (locexpr.Location, error) { return locexpr.Location{}, err }, false
+		case ok:
+			return func() (locexpr.Location, error) { return plan.place(&v) }, !plan.isComposite && plan.parts[0].stride > 0
 		}
 	}
-	return func() (locexpr.Location, error) { return r.u.locateHere(ctx, s) }
+	return func() (locexpr.Location, error) { return r.u.locateHere(ctx, s) }, false
 }
 
 // laneBytes are the values of a variable that is a number or an address, by their bytes: a

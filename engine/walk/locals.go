@@ -97,7 +97,8 @@ func (f *frame) localsOf(ctx context.Context, limits trace.ValueLimits, lanes tr
 			if list[level] == nil {
 				list[level] = make([]trace.FrameVariable, 0, scope.AlikeFrom(i, levels == 1))
 			}
-			list[level] = append(list[level], trace.FrameVariable{Variable: r.read(ctx, &scope.List[i])})
+			list[level] = append(list[level], trace.FrameVariable{})
+			r.read(ctx, &list[level][len(list[level])-1].Variable, &scope.List[i])
 		}
 		return list
 	}
@@ -134,10 +135,10 @@ func (f *frame) newReader(scope *code.Variables, limits trace.ValueLimits, lane 
 	return &localsReader{u: u, reader: value.NewReader(localsFrame{u}, scope.Function.Unit().Language(), limits, values)}
 }
 
-// read reads a variable.
-func (r *localsReader) read(ctx context.Context, s *code.ScopedVariable) trace.Variable {
+// read reads a variable into v.
+func (r *localsReader) read(ctx context.Context, v *trace.Variable, s *code.ScopedVariable) {
 	l, err := r.locate(ctx, s)
-	return r.readAt(ctx, s, l, err)
+	r.readAt(ctx, v, s, l, err)
 }
 
 // locate finds a variable.
@@ -149,14 +150,13 @@ func (r *localsReader) locate(ctx context.Context, s *code.ScopedVariable) (loce
 	return r.u.locateHere(ctx, s)
 }
 
-// readAt reads a variable at its place; err is why that is not known.
-func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l locexpr.Location, err error) trace.Variable {
-	v := r.reader.Variable(ctx, s.Unit(), s.Name, s.Type, l, unknown(err))
+// readAt reads a variable at its place into v; err is why that is not known.
+func (r *localsReader) readAt(ctx context.Context, v *trace.Variable, s *code.ScopedVariable, l locexpr.Location, err error) {
+	r.reader.Variable(ctx, v, s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	if len(r.u.frame.walker.machine.Description.AddressSpaces) > 1 {
 		v.MemorySpace = s.MemorySpace
 	}
-	return v
 }
 
 // checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives
@@ -407,7 +407,8 @@ func (p *Process) moduleAt(address uint64) (*code.Module, uint64) {
 func (p *Process) Globals(ctx context.Context, th *trace.Thread, name string, limits trace.ValueLimits) (list []trace.GlobalVariable, err error) {
 	err = p.eachGlobal(ctx, th, name, func(w *walker, m *code.Module, e dwarf.Entry) (bool, error) {
 		r := w.globalReader(m, e, limits)
-		v := r.read(ctx, code.NewScopedVariable(e))
+		var v trace.Variable
+		r.read(ctx, &v, code.NewScopedVariable(e))
 		v.Name, v.Kind = e.QualifiedName(), trace.KindGlobal
 		list = append(list, trace.GlobalVariable{Variable: v, Module: &m.Module.Module})
 		return false, nil

@@ -120,7 +120,9 @@ func appendOwn(ctx context.Context, list []trace.FrameVariable, readers []ownLan
 			continue
 		}
 		before := len(list)
-		if list = addLaneValue(list, first, r.reader.readAt(ctx, s, l, err), r.lane, lanes); len(list) > before {
+		var v trace.Variable
+		r.reader.readAt(ctx, &v, s, l, err)
+		if list = addLaneValue(list, first, v, r.lane, lanes); len(list) > before {
 			known.add(before - first)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strconv"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -123,23 +124,23 @@ func (r *Reader) elements(ctx context.Context, v *trace.Value, t *dwarf.Type, l 
 	n := min(x.count, uint64(r.limits.Elements))
 	for i := range n {
 		place, err := offset(l, i, inner)
-		name := fmt.Sprintf("[%d]", x.lower+int64(i))
-		var child trace.Value
+		name := "[" + strconv.FormatInt(x.lower+int64(i), 10) + "]"
+		v.Children = append(v.Children, trace.Value{Name: name, Status: trace.ValueOK})
+		child := &v.Children[len(v.Children)-1]
 		switch {
 		case err != nil:
-			child = trace.Value{Name: name, Type: t.String()}
-			fail(&child, err)
+			child.Type = t.String()
+			fail(child, err)
 		case len(extents) > 1:
-			child = trace.Value{Name: name, Status: trace.ValueOK, Type: t.String()}
+			child.Type = t.String()
 			if r.left--; r.left < 0 {
-				fail(&child, errTooMany)
+				fail(child, errTooMany)
 			} else {
-				r.elements(ctx, &child, t, place, extents[1:], size, depth)
+				r.elements(ctx, child, t, place, extents[1:], size, depth)
 			}
 		default:
-			child = r.read(ctx, name, t, place, depth+1)
+			r.read(ctx, child, name, t, place, depth+1)
 		}
-		v.Children = append(v.Children, child)
 		if r.left < 0 || i >= maxFailures && allFailed(v.Children) {
 			n = i + 1
 			break

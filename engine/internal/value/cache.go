@@ -66,12 +66,13 @@ func (c *Cache) put(key objectKey, v remembered) {
 	c.known[key] = v
 }
 
-// remember reads the target of a pointer or a reference through the cache. Values that depend
-// on the frame, or on the path to them, are read anew.
-func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) trace.Value {
+// remember reads the target of a pointer or a reference into v, through the cache. Values that
+// depend on the frame, or on the path to them, are read anew.
+func (r *Reader) remember(ctx context.Context, v *trace.Value, name string, t *dwarf.Type, l locexpr.Location, depth int) {
 	space, address, ok := l.MemoryAddress()
 	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
-		return r.read(ctx, name, t, l, depth)
+		r.read(ctx, v, name, t, l, depth)
+		return
 	}
 	key := objectKey{t, address, r.limits.Depth - depth}
 	isText := r.isText(t)
@@ -80,16 +81,16 @@ func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l loc
 	}
 	if known, ok := r.cache.find(key); ok && known.values <= r.left {
 		r.left -= known.values
-		known.Name = name
-		return known.Value
+		*v = known.Value
+		v.Name = name
+		return
 	}
 	left, wasOwn := r.left, r.isOwn
 	r.isOwn = false
-	v := r.read(ctx, name, t, l, depth)
+	r.read(ctx, v, name, t, l, depth)
 	isWhole := v.Status == trace.ValueOK && len(v.Children) == 0 && !v.IsDeep
 	if !r.isOwn && r.left >= 0 && (isWhole || !isText) {
-		r.cache.add(key, remembered{v, left - r.left})
+		r.cache.add(key, remembered{*v, left - r.left})
 	}
 	r.isOwn = r.isOwn || wasOwn
-	return v
 }

@@ -214,7 +214,8 @@ func TestGarbageIsNoContainer(t *testing.T) {
 				for _, typ := range types {
 					from := time.Now()
 					r := NewReader(g, typ.Unit().Language(), limits, nil)
-					v := r.Read(t.Context(), typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
+					var v trace.Value
+					r.Read(t.Context(), &v, typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
 					took := time.Since(from)
 					if all, reads = all+took, reads+1; took > worst {
 						worst, slowest = took, typ

@@ -99,7 +99,9 @@ func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dw
 	if b.field != nil {
 		return r.r.field(ctx, b.field, t, o.l)
 	}
-	return r.r.read(ctx, name, t, o.l, r.depth+1)
+	var v trace.Value
+	r.r.read(ctx, &v, name, t, o.l, r.depth+1)
+	return v
 }
 
 // numberValue makes the value of a number with a type.

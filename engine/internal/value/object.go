@@ -47,38 +47,39 @@ func (r *Reader) members(ctx context.Context, v *trace.Value, list []dwarf.Membe
 			r.variant(ctx, v, m, l, depth)
 			continue
 		}
-		v.Children = append(v.Children, r.member(ctx, m, l, depth))
+		v.Children = append(v.Children, trace.Value{})
+		r.member(ctx, &v.Children[len(v.Children)-1], m, l, depth)
 	}
 }
 
-// member reads a member of an object.
-func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location, depth int) trace.Value {
+// member reads a member of an object into child.
+func (r *Reader) member(ctx context.Context, child *trace.Value, m *dwarf.Member, l locexpr.Location, depth int) {
 	t := m.Type
 	if t == nil {
 		_, err := m.ValueType()
-		child := trace.Value{Name: m.Name}
-		fail(&child, fmt.Errorf("type of the member: %w", err))
-		return child
+		child.Name = m.Name
+		fail(child, fmt.Errorf("type of the member: %w", err))
+		return
 	}
 	place, err := r.memberLocation(ctx, m, l)
 	if err != nil {
-		child := trace.Value{Name: m.Name, Type: t.String()}
-		fail(&child, err)
-		return child
+		child.Name, child.Type = m.Name, t.String()
+		fail(child, err)
+		return
 	}
 	switch {
 	case m.FieldBits > 0 && m.At == nil && r.isReversed(t):
-		return r.reversedField(ctx, m, t, l)
+		*child = r.reversedField(ctx, m, t, l)
 	case m.FieldBits > 0:
-		return r.field(ctx, m, t, place)
+		*child = r.field(ctx, m, t, place)
 	case m.Role == dwarf.BaseClass: // its members are the object's own
-		child := r.read(ctx, "", t, place, depth)
+		r.read(ctx, child, "", t, place, depth)
 		child.Name, child.Role = child.Type, trace.RoleBase
-		return child
 	case m.Name == "": // an unnamed structure's or union's members likewise
-		return r.read(ctx, "", t, place, depth)
+		r.read(ctx, child, "", t, place, depth)
+	default:
+		r.read(ctx, child, m.Name, t, place, depth+1)
 	}
-	return r.read(ctx, m.Name, t, place, depth+1)
 }
 
 // memberLocation returns where a member of an object is (DWARF 5, 5.7.6).

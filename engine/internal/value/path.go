@@ -123,7 +123,9 @@ func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.T
 		}
 		t, l = next, place
 	}
-	return r.read(ctx, p.text, t, l, 0), l, nil
+	var v trace.Value
+	r.read(ctx, &v, p.text, t, l, 0)
+	return v, l, nil
 }
 
 // referred returns the object that a reference refers to, or the object itself.
@@ -295,7 +297,8 @@ func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Locati
 			r.limits.Elements = int(min(s.index, MaxElements-1)) + 1
 		}
 	}
-	v := r.read(ctx, "", t, l, 0)
+	var v trace.Value
+	r.read(ctx, &v, "", t, l, 0)
 	for _, s := range steps {
 		next := partOf(&v, s)
 		if next == nil {

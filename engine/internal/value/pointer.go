@@ -71,10 +71,16 @@ func (r *Reader) follow(ctx context.Context, v *trace.Value, t *dwarf.Type, addr
 		return
 	}
 	defer r.leave()
-	child := r.remember(ctx, "*", element, r.memory(t, address), depth+1)
+	child := only(v)
+	r.remember(ctx, child, "*", element, r.memory(t, address), depth+1)
 	child.Role = trace.RolePointee
 	v.Shape = trace.ShapeWrapped
-	v.Children = append(v.Children, child)
+}
+
+// only gives a value its one child.
+func only(v *trace.Value) *trace.Value {
+	v.Children = make([]trace.Value, 1)
+	return &v.Children[0]
 }
 
 // memory returns the location of a pointer's target.
@@ -163,9 +169,9 @@ func (r *Reader) implicit(ctx context.Context, v *trace.Value, t *dwarf.Type, ta
 		v.IsDeep = err == nil
 		return
 	}
-	child := r.read(ctx, "*", element, target, depth+1)
+	child := only(v)
+	r.read(ctx, child, "*", element, target, depth+1)
 	child.Role = trace.RolePointee
-	v.Children = append(v.Children, child)
 	v.Shape = trace.ShapeWrapped
 }
 
@@ -195,7 +201,7 @@ func (r *Reader) reference(ctx context.Context, v *trace.Value, t *dwarf.Type, l
 		target = r.memory(t, address)
 	}
 	typ, name := v.Type, v.Name
-	*v = r.remember(ctx, name, element, target, depth)
+	r.remember(ctx, v, name, element, target, depth)
 	v.Type = typ
 }
 

@@ -74,27 +74,26 @@ func NewReader(frame Frame, language uint64, limits trace.ValueLimits, cache *Ca
 	return &Reader{frame: frame, limits: limits, language: language, cache: cache}
 }
 
-// Variable reads a variable of a type at l, by an expression of a unit; err is why l is not
-// known. It always returns one: a problem is its Status.
-func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) trace.Variable {
-	v := trace.Variable{Language: r.language}
+// Variable reads a variable of a type at l into v, by an expression of a unit; err is why l is not
+// known. A problem is v's Status.
+func (r *Reader) Variable(ctx context.Context, v *trace.Variable, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) {
+	v.Language = r.language
 	if err != nil {
 		v.Name = name
 		if t != nil {
 			v.Type = t.String()
 		}
 		fail(&v.Value, err)
-		return v
+		return
 	}
 	v.Place = l
-	v.Value = r.Read(ctx, unit, name, t, l)
-	return v
+	r.Read(ctx, &v.Value, unit, name, t, l)
 }
 
-// Read reads a value of a type at a location that an expression of a unit gave.
-func (r *Reader) Read(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) trace.Value {
+// Read reads a value of a type at a location that an expression of a unit gave into v.
+func (r *Reader) Read(ctx context.Context, v *trace.Value, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) {
 	r.begin(unit)
-	return r.read(ctx, name, t, r.objectAt(t, l), 0)
+	r.read(ctx, v, name, t, r.objectAt(t, l), 0)
 }
 
 // objectAt returns where an object is that an expression places at a location: an object that
@@ -147,35 +146,34 @@ var errTooMany = fmt.Errorf("more than %d values", maxValues)
 // unnamed members do not count for Limits.Depth: only false debugging information has so many.
 var errNested = fmt.Errorf("more than %d values within one another", MaxNesting)
 
-// read reads a value of a type.
-func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) trace.Value {
-	v := trace.Value{Name: name, Type: t.String(), Status: trace.ValueOK}
+// read reads a value of a type into v.
+func (r *Reader) read(ctx context.Context, v *trace.Value, name string, t *dwarf.Type, l locexpr.Location, depth int) {
+	*v = trace.Value{Name: name, Type: t.String(), Status: trace.ValueOK}
 	if space, address, ok := l.MemoryAddress(); ok {
 		v.Space, v.Address, v.HasAddress = space, address, true
 	}
 	if r.left--; r.left < 0 {
-		fail(&v, errTooMany)
-		return v
+		fail(v, errTooMany)
+		return
 	}
 	if r.nesting++; r.nesting > MaxNesting {
 		r.nesting--
-		fail(&v, errNested)
-		return v
+		fail(v, errNested)
+		return
 	}
 	defer func() { r.nesting-- }()
 	plain, err := t.Plain()
 	if err != nil {
-		fail(&v, err)
-		return v
+		fail(v, err)
+		return
 	}
 	if l.IsUndefined() {
 		v.Status = trace.ValueOptimizedOut
-		return v
+		return
 	}
-	if r.limits.Raw || !r.prettyForm(ctx, &v, t, plain, l, depth) {
-		r.raw(ctx, &v, t, plain, l, depth)
+	if r.limits.Raw || !r.prettyForm(ctx, v, t, plain, l, depth) {
+		r.raw(ctx, v, t, plain, l, depth)
 	}
-	return v
 }
 
 // raw reads a value by the structure of its type.

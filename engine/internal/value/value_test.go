@@ -92,7 +92,9 @@ func (m *image) read(ctx context.Context, e dwarf.Entry, limits trace.ValueLimit
 			l, err = m.Evaluate(ctx, placed, l)
 		}
 	}
-	return r.Variable(ctx, e.Unit(), e.QualifiedName(), t, l, err)
+	var v trace.Variable
+	r.Variable(ctx, &v, e.Unit(), e.QualifiedName(), t, l, err)
+	return v
 }
 
 // said is a variable with what a source file says of it.
