@@ -130,6 +130,7 @@ var floors = []string{
 	"internal/leb128",
 	"internal/problems",
 	"internal/panics",
+	"internal/garbage",
 	"internal/host", // what each system does in its own way
 	"internal/trie",
 	"internal/manual",  // pages of the commands
@@ -171,6 +172,7 @@ var only = map[string][]string{
 	"internal/leb128":            {},
 	"internal/problems":          {},
 	"internal/panics":            {},
+	"internal/garbage":           {},
 	"internal/trie":              {},
 	"internal/manual":            {},
 	"internal/version":           {},
