@@ -131,6 +131,7 @@ var floors = []string{
 	"internal/ondemand", // values that are made when they are used
 	"internal/problems",
 	"internal/panics",
+	"internal/garbage",
 	"internal/host", // what each system does in its own way
 	"internal/trie",
 	"internal/manual",  // pages of the commands
@@ -173,6 +174,7 @@ var only = map[string][]string{
 	"internal/ondemand":          {},
 	"internal/problems":          {},
 	"internal/panics":            {},
+	"internal/garbage":           {},
 	"internal/trie":              {},
 	"internal/manual":            {},
 	"internal/version":           {},

@@ -29,6 +29,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/internal/garbage"
 	"github.com/unwindd/unwindd/internal/host"
 )
 
@@ -239,6 +240,7 @@ func (f *serveFlags) run(ctx context.Context) error {
 	}
 	defer endTraces()
 	o.Traces = spans
+	garbage.CollectSeldom()
 	s, err := service.New(o)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/internal/garbage"
 )
 
 // workerFlags are the flags of `unwindd worker`.
@@ -129,6 +130,7 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 	if err := errors.Join(needsLinux("worker"), f.checkQueue(isSet)); err != nil {
 		return err
 	}
+	garbage.CollectSeldom()
 	if f.limits.Workers == 0 {
 		return f.serveQueue(ctx)
 	}

@@ -154,14 +154,8 @@ func (f *Finder) loaderDirs() []string {
 		return list
 	}
 	c := loaderConfig{finder: f, seen: map[string]bool{}}
-	for _, pattern := range loaderConfigs {
-		c.include(pattern)
-	}
-	for _, pattern := range loaderDirectories {
-		c.add(pattern)
-	}
-	for _, dir := range slices.Clone(c.dirs) {
-		c.add(path.Join(dir, "glibc-hwcaps/*"))
+	if len(f.glob(loaderDir{path: "/*"})) > 0 { // a server without files of targets has an empty folder
+		c.find()
 	}
 	if f.loaders == nil {
 		f.loaders = map[string][]string{}
@@ -176,6 +170,19 @@ type loaderConfig struct {
 	dirs   []string
 	seen   map[string]bool // directories, and files that were read
 	files  int
+}
+
+// find collects the directories of the machine's settings, and the built-in ones.
+func (c *loaderConfig) find() {
+	for _, pattern := range loaderConfigs {
+		c.include(pattern)
+	}
+	for _, pattern := range loaderDirectories {
+		c.add(pattern)
+	}
+	for _, dir := range slices.Clone(c.dirs) {
+		c.add(path.Join(dir, "glibc-hwcaps/*"))
+	}
 }
 
 func (c *loaderConfig) add(pattern string) {

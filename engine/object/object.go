@@ -66,6 +66,8 @@ type Object struct {
 
 	rest *rest // of the file, see SetRest; nil: all of it is there
 
+	remembered sync.Map // see Remembered
+
 	uses   atomic.Int64
 	forget func() // removes it from its Store; nil where it is in none
 }

@@ -98,6 +98,17 @@ func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	return errors.Join(problems...)
 }
 
+// Remembered returns what find returned for a key when it was asked first, as long as the object is
+// open. What find returns depends on the object alone; keys are constants, so that they are few.
+func (o *Object) Remembered(key string, find func() any) any {
+	if known, ok := o.remembered.Load(key); ok {
+		return known
+	}
+	found := find()
+	o.remembered.Store(key, found)
+	return found
+}
+
 // symbolSize returns the size of an Elf32_Sym or Elf64_Sym.
 func (h *header) symbolSize() int {
 	if h.wide {

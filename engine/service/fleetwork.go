@@ -76,7 +76,7 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 	for _, size := range t.Joined {
 		most += size
 	}
-	if r.upload, err = newUpload(r.server.spoolDir(), r.server.budget.of(r.req.caller), most); err != nil {
+	if r.upload, err = r.server.newInput(r.server.budget.of(r.req.caller), work.Caller, most); err != nil {
 		return err
 	}
 	if err := receive(r.upload); err != nil {
@@ -177,6 +177,9 @@ func (r *fleetReport) Close() error {
 	s.logEnd(r.req, status)
 	var err error
 	if r.answer != nil {
+		if r.upload != nil {
+			r.upload.closeAfter(r.answer)
+		}
 		err = r.answer.Close()
 	}
 	if r.upload != nil {

@@ -98,7 +98,7 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 		if err != nil {
 			return err
 		}
-		input, err := newUpload(s.spoolDir(), s.budget.of(req.caller), s.now().Body)
+		input, err := s.newInput(s.budget.of(req.caller), req.caller, s.now().Body)
 		if err != nil {
 			return err
 		}
@@ -117,6 +117,7 @@ func reportOf[O proto.Message, In part[O]](c *calls, kind string, st stream[In])
 			return err
 		}
 		defer a.Close()
+		defer input.closeAfter(a)
 		return sendParts(s, a, st.Send)
 	})
 }

@@ -134,6 +134,7 @@ func (s *Server) job(usual proto.Message, give func(http.ResponseWriter, *answer
 			return err
 		}
 		defer a.Close()
+		defer input.closeAfter(a)
 		return give(w, a, reports.Header{Name: work.Name, Type: contentType(work.Job)})
 	}
 }
@@ -144,7 +145,7 @@ func (s *Server) receive(r *http.Request, req *request) (*upload, error) {
 	if most := own.atMost(s.now().Body); r.ContentLength > most {
 		return nil, &tooLargeError{most}
 	}
-	input, err := newUpload(s.spoolDir(), own, s.now().Body)
+	input, err := s.newInput(own, req.caller, s.now().Body)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,9 @@ const (
 func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Header) error {
 	w.Header().Set("Content-Type", h.Type)
 	w.Header().Set("Trailer", trailerStatus+", "+trailerDetail)
-	buf := make([]byte, 64<<10)
+	b := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(b)
+	buf := b[:]
 	for {
 		n, err := a.Read(buf)
 		if n > 0 {

@@ -109,6 +109,7 @@ type Server struct {
 	connections *connections
 	store       *objects.Store
 	reports     *reports.Store // nil: none are kept
+	spares      *spares
 	pool        *worker.Pool
 	checks      *worker.Pool // which checks files of others while workers wait for them; nil: there are no others
 	offload     *offload     // nil: there is no fleet
@@ -150,6 +151,7 @@ func New(o Options) (*Server, error) {
 	s.queue.spare = spareWorkers
 	s.downloads = newQueue(maxDownloads, o.Waiting, o.PerUser)
 	s.downloads.spare = spareWorkers
+	s.spares = &spares{most: o.Workers + spareWorkers}
 	s.setBudgets()
 	s.limits.Store(&o.Limits)
 	var err error
@@ -284,7 +286,10 @@ func (s *Server) beginOn(ctx context.Context, r *request, work *worker.Request, 
 	if err := work.Job.CheckInput(input.size > 0); err != nil {
 		return nil, err
 	}
-	work.Input = input.File
+	var err error
+	if work.Input, err = input.whole(); err != nil {
+		return nil, err
+	}
 	return s.begin(ctx, r, work)
 }
 
@@ -407,6 +412,7 @@ func (s *Server) Abandon() {
 		s.offload.connection.close()
 	}
 	s.pool.Close()
+	s.spares.close()
 	if s.checks != nil {
 		s.checks.Close()
 	}

@@ -13,9 +13,12 @@ import (
 // upload is a bounded file that receives a caller's bytes.
 type upload struct {
 	*os.File
-	share share
-	most  int64
-	size  int64
+	share  share
+	most   int64
+	size   int64
+	spares *spares // that the file goes to; nil: none
+	worker string  // whose requests the workers do that read it
+	before int64   // bytes that the file had
 }
 
 // newUpload begins a file of at most a number of bytes.
@@ -25,6 +28,49 @@ func newUpload(dir string, s share, most int64) (*upload, error) {
 		return nil, err
 	}
 	return &upload{File: f, share: s, most: s.atMost(most)}, nil
+}
+
+// newInput is newUpload for the target of a job, which workers of a caller read.
+func (s *Server) newInput(own share, worker string, most int64) (*upload, error) {
+	f, before := s.spares.take(worker)
+	if f == nil {
+		u, err := newUpload(s.spoolDir(), own, most)
+		if err == nil {
+			u.spares, u.worker = s.spares, worker
+		}
+		return u, err
+	}
+	if err := own.open(); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &upload{File: f, share: own, most: own.atMost(most), spares: s.spares, worker: worker, before: before}, nil
+}
+
+// whole returns the file once all of it is written.
+func (u *upload) whole() (*os.File, error) {
+	if u.before <= u.size {
+		return u.File, nil
+	}
+	return u.File, u.Truncate(u.size)
+}
+
+// closeAfter is Close when an answer about the file was given. Once all is done that reads the file, it
+// is kept for the next one.
+func (u *upload) closeAfter(a *answer) {
+	select {
+	case <-a.done:
+		if u.spares == nil {
+			break
+		}
+		u.share.give(u.size)
+		u.share.shut()
+		u.spares.keep(u.File, u.worker, u.size)
+		u.File, u.size = nil, 0
+		return
+	default:
+	}
+	_ = u.Close() // it was only read
 }
 
 // tooLargeError is the error of a caller that sent too much.
@@ -51,11 +97,22 @@ func (u *upload) WriteString(text string) (int, error) { return u.Write([]byte(t
 
 // ReadFrom implements io.ReaderFrom: likewise.
 func (u *upload) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{u}, r)
+	b := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(b)
+	return io.CopyBuffer(struct{ io.Writer }{u}, r, b[:])
 }
+
+// copyBuffer is the size of the buffers in which bytes go from a caller into a file, and from a report to
+// a caller.
+const copyBuffer = 64 << 10
+
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // Close closes the file, and returns its bytes to the budget.
 func (u *upload) Close() error {
+	if u.File == nil { // closeAfter has kept it
+		return nil
+	}
 	u.share.give(u.size)
 	u.size = 0
 	return u.share.closed(u.File)

@@ -32,14 +32,14 @@ func (p *Process) Instruction(ctx context.Context, th *trace.Thread, address uin
 			return fmt.Errorf("code at %#x: %w", address, err)
 		}
 		request := &sdk.DisassembleRequest{Address: address, Code: code[:n], Processor: s.Processor, Lanes: s.lanes()}
-		answer, err := s.arch.Plugin.Disassemble(ctx, request)
+		first, err := s.arch.Instruction(ctx, request)
 		switch {
 		case err != nil:
 			return err
-		case len(answer.Instructions) == 0 || answer.Instructions[0].Address != address:
+		case first == nil:
 			return fmt.Errorf("no instruction begins at %#x", address)
 		}
-		instruction = answer.Instructions[0]
+		instruction = *first
 		return nil
 	})
 	return instruction, err

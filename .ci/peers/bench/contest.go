@@ -42,6 +42,9 @@ type entry struct {
 	stdin string
 	// exit is a status, beside 0, with which it ends although it has answered.
 	exit int
+	// measure measures it, with an answer in a file or nowhere; nil: argv is run. What it is given
+	// is argv[0].
+	measure func(executable, output string) (*cost.Cost, error)
 	// check holds its output, which is in a file, against ours.
 	check func(output string) (decision, error)
 	// most is the share of differing answers up to which the answers count as the same;
@@ -189,6 +192,9 @@ func (r *referee) first(e *entry, res *result) (*cost.Cost, error) {
 // once runs a tool, with its output in a file or nowhere.
 func (r *referee) once(e *entry, output string) (*cost.Cost, error) {
 	output = cmp.Or(output, os.DevNull)
+	if e.measure != nil {
+		return e.measure(e.argv[0], output)
+	}
 	out, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func main() {
 
 // older is how the older unwindd is asked.
 func (b *bench) older(ours entry) entry {
-	e := entry{tool: before, stdin: ours.stdin, exit: ours.exit}
+	e := entry{tool: before, stdin: ours.stdin, exit: ours.exit, measure: ours.measure}
 	for _, arg := range ours.argv {
 		e.argv = append(e.argv, strings.ReplaceAll(arg, b.unwindd, b.before))
 	}

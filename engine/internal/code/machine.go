@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -28,9 +29,11 @@ type Machine struct {
 
 	registerNames
 
-	ahead    aheadLimit
-	watched  map[string]bool // names of functions that the plugin is told about
-	dialects sync.Map        // *locexpr.Dialect by name; made when they are needed
+	ahead        aheadLimit
+	instructions cache[instructionKey, *sdk.Instruction]
+	requested    atomic.Int64    // instructions
+	watched      map[string]bool // names of functions that the plugin is told about
+	dialects     sync.Map        // *locexpr.Dialect by name; made when they are needed
 }
 
 func newMachine(a *plugin.Arch) *Machine {

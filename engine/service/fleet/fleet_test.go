@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -555,4 +556,33 @@ func TestOrphansAreRemoved(t *testing.T) {
 	}
 	work(t, q, newDoer(), 1)
 	wait(t, q, again.ID, waits.ID)
+}
+
+// A large input comes by one request. What is no object is none.
+func TestInputsAreReadAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	text := strings.Repeat("0123456789abcdef", maxInline/8)
+	sum, _, err := digest(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.keep(t.Context(), q.inputs, sum, sum, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	list := q.chunks(t.Context(), inputsBucket, q.inputs, sum)
+	if got := string(slices.Concat(list...)); got != text || len(list) < 2 || sumOfAll(list) != sum {
+		t.Errorf("%d bytes in %d chunks, expected the %d bytes of the input in several", len(got), len(list), len(text))
+	}
+	if list := q.chunks(t.Context(), inputsBucket, q.inputs, "another"); list != nil {
+		t.Errorf("%d chunks of an object that is not there", len(list))
+	}
+	for _, bad := range []string{sum, strings.Repeat("ab", 32)} {
+		var b strings.Builder
+		err := q.input(t.Context(), &job{Input: bad, Size: int64(len(text))}, &b)
+		if isThere := bad == sum; isThere != (err == nil) || b.String() != map[bool]string{true: text}[isThere] {
+			t.Errorf("the input %s: %d bytes, %v", bad, b.Len(), err)
+		}
+	}
 }

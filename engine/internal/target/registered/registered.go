@@ -49,16 +49,20 @@ func ProcessOf(o *object.Object, read func(address uint64, buf []byte) (int, err
 // Descriptor returns the ELF virtual address of the variable in an object that leads to a list;
 // ok is false if it has none.
 func Descriptor(o *object.Object) (address uint64, ok bool) {
-	_ = object.Guard(func() error {
-		if !o.MayExport(descriptor) && !isNamed(o) {
-			return nil
-		}
-		return o.EachSymbol(func(s *object.Symbol) {
-			if !ok && s.Defined() && s.Type == elf.STT_OBJECT && nameOf(s) == descriptor {
-				address, ok = s.Address, true
+	address, ok = o.Remembered(descriptor, func() any {
+		var found any // without an address where there is none
+		_ = object.Guard(func() error {
+			if !o.MayExport(descriptor) && !isNamed(o) {
+				return nil
 			}
+			return o.EachSymbol(func(s *object.Symbol) {
+				if found == nil && s.Defined() && s.Type == elf.STT_OBJECT && nameOf(s) == descriptor {
+					found = s.Address
+				}
+			})
 		})
-	})
+		return found
+	}).(uint64)
 	return address, ok
 }
 

@@ -94,13 +94,18 @@ func (v View) Own(id []byte, kind string) string {
 // two while one replaces the other.
 func latest(folder, kind string) (path string, put time.Time) {
 	for range maxLooks {
-		list, _ := filepath.Glob(filepath.Join(folder, kind+".*")) // the pattern is well-formed
-		for _, one := range list {
-			if info, err := os.Lstat(one); err == nil && (path == "" || info.ModTime().After(put)) {
-				path, put = one, info.ModTime()
+		entries, _ := os.ReadDir(folder) // it may be absent
+		found := false
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), kind+".") {
+				continue
+			}
+			found = true
+			if info, err := e.Info(); err == nil && (path == "" || info.ModTime().After(put)) {
+				path, put = filepath.Join(folder, e.Name()), info.ModTime()
 			}
 		}
-		if path != "" || len(list) == 0 {
+		if path != "" || !found {
 			break
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/internal/garbage"
 	"github.com/unwindd/unwindd/internal/panics"
 )
 
@@ -171,6 +172,7 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 	if err != nil {
 		return err
 	}
+	garbage.CollectSeldom()
 	if s.Memory > 0 && s.Memory < math.MaxInt64 {
 		debug.SetMemoryLimit(int64(s.Memory / 8 * 7))
 	}
