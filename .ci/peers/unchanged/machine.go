@@ -3,9 +3,7 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +15,10 @@ import (
 // matters matches the names of variables that tools and tests read.
 var matters = regexp.MustCompile(`^(CI|HOME|PATH|TMPDIR|TZ|LANG|CC|CXX|BARE|XDG_(CACHE|CONFIG|DATA)_HOME)=|^(UNWINDD|GO|CGO|LC|LD|PYTHON|DEBUGINFOD|RUST)[A-Z]*(_[A-Z0-9_]*)?=`)
 
-// addMachine adds what decides results beside the checkout: packages, tools, the kernel, the
-// processors, and variables of the environment.
-func addMachine(h io.Writer) {
+// describeMachine returns a text of what decides results beside the checkout: packages, tools, the
+// kernel, the processors, and variables of the environment.
+func describeMachine() string {
+	text := new(strings.Builder)
 	for _, c := range [][]string{
 		{"dpkg-query", "-W", "-f", "${Package} ${Version} ${Architecture} ${db:Status-Status}\n"},
 		{"uname", "-srvm"},
@@ -32,23 +31,23 @@ func addMachine(h io.Writer) {
 		{"bash", "-c", "ulimit -a"},
 	} {
 		out, err := exec.Command(c[0], c[1:]...).Output()
-		fmt.Fprintf(h, "%q %v %s\n", c, err, out)
+		fmt.Fprintf(text, "%q %v %s\n", c, err, out)
 	}
 	for _, path := range []string{"core_pattern", "perf_event_paranoid", "yama/ptrace_scope", "randomize_va_space", "unprivileged_userns_clone"} {
-		value, _ := os.ReadFile("/proc/sys/kernel/" + path)
-		fmt.Fprintf(h, "%s %s\n", path, value)
+		value, _ := os.ReadFile("/proc/sys/kernel/" + path) // not all kernels have each
+		fmt.Fprintf(text, "%s %s\n", path, value)
 	}
 	cpus, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(cpus)) {
 		if strings.HasPrefix(line, "model name") || strings.HasPrefix(line, "flags") {
-			io.WriteString(h, line)
+			text.WriteString(line)
 		}
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil {
-				fmt.Fprintln(h, dir, e.Name(), info.Size(), info.Mode())
+				fmt.Fprintln(text, dir, e.Name(), info.Size(), info.Mode())
 			}
 		}
 	}
@@ -59,12 +58,8 @@ func addMachine(h io.Writer) {
 		}
 	}
 	slices.Sort(set)
-	fmt.Fprintf(h, "%q\n", set)
-}
-
-// machine is the hash of addMachine.
-func machine() string {
-	h := sha256.New()
-	addMachine(h)
-	return fmt.Sprintf("%x", h.Sum(nil))
+	for _, v := range set {
+		fmt.Fprintf(text, "%q\n", v)
+	}
+	return text.String()
 }

@@ -18,8 +18,9 @@ const keptFor = 14 * 24 * time.Hour
 
 // store keeps what passed, in a folder of the user's cache directory.
 type store struct {
-	dir  string
-	anew bool // nothing that is kept is of use
+	dir     string
+	machine string // the hash of describeMachine
+	anew    bool   // nothing that is kept is of use
 }
 
 // result is a run that passed.
@@ -35,10 +36,17 @@ func openStore(anew bool) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{filepath.Join(cache, "unwindd-ci", "passed"), anew}
+	machine := describeMachine()
+	s := &store{filepath.Join(cache, "unwindd-ci", "passed"), id(machine), anew}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
+	// The difference of two such files says why nothing of an earlier run is of use.
+	described := filepath.Join(s.dir, "machine-"+s.machine[:16])
+	if err := s.write(described, []byte(machine)); err != nil {
+		return nil, err
+	}
+	fmt.Println("machine\t" + described)
 	files, err := os.ReadDir(s.dir)
 	for _, f := range files {
 		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > keptFor {
@@ -75,21 +83,26 @@ func (s *store) passed(id string, files *checkout) (r *result, why string) {
 	return r, ""
 }
 
-// keep writes a result, whole or not at all.
+// keep keeps a result.
 func (s *store) keep(id string, r *result) error {
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return err
 	}
+	return s.write(filepath.Join(s.dir, id), text)
+}
+
+// write writes a file, whole or not at all.
+func (s *store) write(path string, content []byte) error {
 	f, err := os.CreateTemp(s.dir, "new-")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
+	_, err = f.Write(content)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return os.Rename(f.Name(), filepath.Join(s.dir, id))
+	return os.Rename(f.Name(), path)
 }
 
 // String returns the line of the log that is in place of a run.
@@ -108,7 +121,7 @@ func command(files *checkout, kept *store, args []string) error {
 		return err
 	}
 	name := strings.Join(args, " ")
-	key := id("run", strings.TrimPrefix(dir, files.root), name, set, machine())
+	key := id("run", strings.TrimPrefix(dir, files.root), name, set, kept.machine)
 	r, why := kept.passed(key, files)
 	if r != nil {
 		fmt.Println(r)

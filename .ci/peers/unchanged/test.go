@@ -41,7 +41,7 @@ func test(files *checkout, kept *store, args []string) error {
 	for len(flags) > 0 && strings.HasPrefix(flags[len(flags)-1], ".") {
 		flags = flags[:len(flags)-1]
 	}
-	all, err := packages(files, flags, args[len(flags):])
+	all, err := packages(files, kept.machine, flags, args[len(flags):])
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ type listed struct {
 }
 
 // packages lists the packages that have tests, with their IDs.
-func packages(files *checkout, flags, patterns []string) ([]*tested, error) {
+func packages(files *checkout, machine string, flags, patterns []string) ([]*tested, error) {
 	args := []string{"list", "-test", "-deps", "-export", "-json=ImportPath,BuildID,Dir,Deps,TestGoFiles,XTestGoFiles,DepOnly"}
 	for _, f := range flags {
 		if f == "-race" || strings.HasPrefix(f, "-tags") {
@@ -233,7 +233,6 @@ func packages(files *checkout, flags, patterns []string) ([]*tested, error) {
 		}
 	}
 	described := describe(files, flags)
-	machine := machine()
 	var list []*tested
 	for _, p := range named {
 		code, err := code(byPath, p.ImportPath+".test")

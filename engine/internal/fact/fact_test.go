@@ -148,7 +148,7 @@ func TestCrashesSayWhatHappened(t *testing.T) {
 		oracle.Missing(t, "kernel.core_pattern is %q, expected a plain name", pattern)
 		return
 	}
-	e := engineOf(t)
+	e, snapshots := engineOf(t), engineOf(t)
 	for _, c := range crashes {
 		t.Run(c.program+"/"+c.kind, func(t *testing.T) {
 			core := crashCore(t, c.program, c.kind)
@@ -161,14 +161,14 @@ func TestCrashesSayWhatHappened(t *testing.T) {
 			if got := normalized(text, c.want, filepath.Dir(core)); got != c.want {
 				t.Errorf("%s\nexpected\n%s", got, c.want)
 			}
-			checkSnapshot(t, target, text)
+			checkSnapshot(t, snapshots, target, text)
 		})
 	}
 }
 
 // checkSnapshot wants a snapshot to say of what happened what its target says, found out
-// again and as it was kept.
-func checkSnapshot(t *testing.T, target *engine.Target, want string) {
+// again and as it was kept. The engine of snapshots has not seen the target.
+func checkSnapshot(t *testing.T, snapshots *engine.Engine, target *engine.Target, want string) {
 	t.Helper()
 	s, err := target.Snapshot(context.Background(), engine.SnapshotOptions{})
 	if err != nil {
@@ -188,7 +188,7 @@ func checkSnapshot(t *testing.T, target *engine.Target, want string) {
 		if err := errors.Join(s.Write(f), f.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if got := factOf(t, engineOf(t), path); got != want {
+		if got := factOf(t, snapshots, path); got != want {
 			t.Errorf("a snapshot with the line %q says %q, the target %q", kept, got, want)
 		}
 	}
