@@ -51,7 +51,7 @@ func minidumps(b *bench) (list []*contest, err error) {
 			input: fmt.Sprintf("%d threads", n), size: float64(n), ours: entry{tool: "unwindd", argv: argv},
 			theirs: []entry{
 				{tool: "minidump_stackwalk", argv: []string{filepath.Join(tools, "minidump_stackwalk"), dump, store}, check: checkStacks(ours, byStackwalk)},
-				{tool: "minidump-stackwalk", argv: []string{b.built(rustMinidump), dump, store}, check: checkStacks(ours, byStackwalk)},
+				{tool: "rust-minidump", argv: []string{b.built(rustMinidump), dump, store}, check: checkStacks(ours, byStackwalk)},
 			},
 		})
 	}
