@@ -34,7 +34,7 @@ func (e *Engine) withDevices(host target.Target) (state target.Target, problems 
 	if path := e.options.DeviceCore; path != "" {
 		return e.withNamedDevices(host, path)
 	}
-	if e.options.IsUnseen || slices.ContainsFunc(host.Threads(), func(th *trace.Thread) bool { return th.Wave != nil }) {
+	if e.options.IsUnseen || hasWaves(host) {
 		return host, nil
 	}
 	for _, f := range e.devicesBeside(host.Info(), host.Threads()) {
@@ -51,6 +51,16 @@ func (e *Engine) withDevices(host target.Target) (state target.Target, problems 
 		problems = append(problems, fmt.Sprintf("%s: %s: it is not used; --gpu-core uses it", f.Path, stray))
 	}
 	return host, problems
+}
+
+// hasWaves reports whether a thread of a target is a wave.
+func hasWaves(t target.Target) bool {
+	for th := range target.ThreadsOf(t).Kinds() {
+		if th.Wave != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // withNamedDevices is withDevices of a file that the user named.

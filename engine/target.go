@@ -88,13 +88,17 @@ func (t *Target) SpaceName(th *trace.Thread, space locexpr.AddressSpace) string 
 
 // Stacks walks the threads of the target, in its order, each when the loop gets to it.
 func (t *Target) Stacks(ctx context.Context) iter.Seq[*trace.Stack] {
-	return t.StacksOf(ctx, t.Threads())
+	return t.stacksOf(ctx, t.process.ThreadList())
 }
 
 // StacksOf walks threads of the target, in their order in the list, each when the loop gets to
 // it. A stack belongs to the caller; it shares with others only the names of functions and the
 // stacks of launchers. It ends early when ctx does.
 func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
+	return t.stacksOf(ctx, target.ListThreads(threads))
+}
+
+func (t *Target) stacksOf(ctx context.Context, threads *target.ThreadList) iter.Seq[*trace.Stack] {
 	if ready := t.takeReady(threads); ready != nil {
 		return slices.Values(ready)
 	}
@@ -114,10 +118,10 @@ func (t *Target) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq
 
 // takeReady returns the stacks of all threads, if these are threads and the stacks were walked when the target was
 // opened, once.
-func (t *Target) takeReady(threads []*trace.Thread) []*trace.Stack {
+func (t *Target) takeReady(threads *target.ThreadList) []*trace.Stack {
 	t.taking.Lock()
 	defer t.taking.Unlock()
-	if t.ready == nil || !slices.Equal(threads, t.Threads()) {
+	if t.ready == nil || !slices.Equal(threads.Threads(), t.Threads()) {
 		return nil
 	}
 	ready := t.ready
@@ -257,11 +261,12 @@ func (t *Target) happenedIn(ctx context.Context, text string, first *trace.Caugh
 // placeFirst makes the place of a crash in a native stack that of the stack with the frames of
 // language runtimes.
 func (t *Target) placeFirst(ctx context.Context, first *trace.CaughtCrash) {
-	i := slices.IndexFunc(t.Threads(), func(th *trace.Thread) bool { return th.ID == first.Thread })
+	threads := t.process.ThreadList()
+	i := threads.Index(first.Thread)
 	if i < 0 || !t.managed.HasFrames(ctx) {
 		return
 	}
-	s := t.Walk(ctx, t.Threads()[i])
+	s := t.Walk(ctx, threads.At(i))
 	if n := s.IndexBehind(first.Frame); n > 0 && n < len(s.Frames) {
 		first.Frame, first.Inside = n, s.Frames[:n]
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/funcname"
 	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/escape"
 )
@@ -20,7 +21,7 @@ import (
 // the reason for their stop.
 
 // addDevices adds the devices that executed waves.
-func (t *Target) addDevices(d *trace.Devices, threads []*trace.Thread) {
+func (t *Target) addDevices(d *trace.Devices, threads *target.ThreadList) {
 	for _, a := range d.Agents {
 		t.Agents = append(t.Agents, Agent{a.ID, a.Processor})
 	}
@@ -64,13 +65,11 @@ type wavePlace struct {
 
 // countWaves counts the waves of each dispatch, by its ID. A wave of which several threads are parts
 // is in the state of the first.
-func countWaves(threads []*trace.Thread) map[string]waveCount {
+func countWaves(threads *target.ThreadList) map[string]waveCount {
 	counts := map[string]waveCount{}
 	seen := map[wavePlace]bool{}
-	for _, th := range threads {
-		if th.Wave == nil {
-			continue
-		}
+	isWave := func(th *trace.Thread) bool { return th.Wave != nil }
+	for _, th := range threads.Where(isWave) {
 		if w := th.Wave; len(th.LaneStates) > 0 && w.HasGroup && w.HasInGroup {
 			place := wavePlace{w.Dispatch, w.Group, w.InGroup}
 			if seen[place] {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -30,10 +31,10 @@ func TestDispatchesSayWhyTheirWavesStopped(t *testing.T) {
 			{ID: "2", Queue: "2"},
 			{ID: "3", Queue: "2"},
 		},
-	}, []*trace.Thread{
+	}, target.ListThreads([]*trace.Thread{
 		{}, wave("1", true, nil), wave("1", false, trap(3)), wave("1", false, fault), wave("1", true, nil),
 		wave("1", false, trap(2)), wave("1", false, nil), wave("1", false, trap(2)), wave("2", false, fault),
-	})
+	}))
 	var b bytes.Buffer
 	text := &text{Printer: NewPrinter(&b), framed: map[int]bool{}}
 	text.devices(&of)
@@ -62,14 +63,14 @@ func TestPartsOfAWaveAreOneWave(t *testing.T) {
 			LaneStates: make([]sdk.LaneState, 1), IsRunning: isRunning, State: state, Stop: stop,
 		}
 	}
-	var target Target
-	target.addDevices(&trace.Devices{Dispatches: []sdk.TargetDispatch{{ID: "7", Queue: "1", Kernel: "_Z5scalePfi"}}}, []*trace.Thread{
+	var of Target
+	of.addDevices(&trace.Devices{Dispatches: []sdk.TargetDispatch{{ID: "7", Queue: "1", Kernel: "_Z5scalePfi"}}}, target.ListThreads([]*trace.Thread{
 		part(0, false, "", &trace.Stop{Reason: sdk.StopMemoryFault}), part(0, true, "", nil), part(0, false, "blocked on barrier 1", nil),
 		part(1, false, "blocked on barrier 1", nil), part(1, true, "", nil), part(2, true, "", nil),
-	})
+	}))
 	var b bytes.Buffer
 	text := &text{Printer: NewPrinter(&b), framed: map[int]bool{}}
-	text.devices(&target)
+	text.devices(&of)
 	if err := text.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,7 @@ func (t *text) goroutines(g *group) string {
 	case threads.count > 1:
 		line += fmt.Sprintf(", %d threads: %s", threads.count, threads.String())
 	}
-	return line + runtimeState(g.first, len(g.threads) > 1) + t.about.crash(g.first.Thread)
+	return line + runtimeState(g.first, g.count > 1) + t.about.crash(g.first.Thread)
 }
 
 // ownName is the name of the thread of a group that a runtime schedules, in quotes with a blank before
@@ -245,8 +245,9 @@ func (t *text) pending(g *group) {
 
 // idList is the IDs of threads in their order, those that follow each other in ranges.
 type idList struct {
-	ranges []idRange
-	count  int
+	ranges  []idRange
+	count   int
+	isShort bool // ranges has at most one more than short writes
 }
 
 // idRange is IDs that differ only in the number at the end, which goes up by one.
@@ -258,6 +259,9 @@ type idRange struct {
 
 func (l *idList) add(id string) {
 	l.count++
+	if l.isShort && len(l.ranges) > maxRanges {
+		return
+	}
 	prefix := strings.TrimRight(id, "0123456789")
 	number, err := strconv.ParseUint(id[len(prefix):], 10, 64)
 	isNumbered := err == nil && strconv.FormatUint(number, 10) == id[len(prefix):]

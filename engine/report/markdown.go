@@ -125,7 +125,7 @@ func (m *markdown) others(groups []*group, rest int) {
 		}
 		others = append(others, lines...)
 		shown++
-		threads += len(g.threads)
+		threads += g.count
 	}
 	if shown > 1 {
 		m.add(detailsOf(others, plural(threads, "other thread", "other threads")))

@@ -19,6 +19,30 @@ type group struct {
 	ending  ending // of first
 	threads []member
 	values  []trace.Value // of the variables of first, while first has them without parts
+
+	count   int    // of the threads, with those that threads leaves out
+	ids     idList // of all of them
+	differs uint   // the facts that not all of them have in common, a bit for each
+}
+
+// add adds a thread. isListed means that threads has it.
+func (g *group) add(m member, isListed bool) {
+	g.count++
+	g.ids.add(m.ID)
+	if len(g.threads) == 0 || isListed {
+		g.threads = append(g.threads, m)
+	}
+	for i := range facts {
+		if g.differs&(1<<i) == 0 && facts[i].text(&m) != facts[i].text(&g.threads[0]) {
+			g.differs |= 1 << i
+		}
+	}
+}
+
+// isPlain reports whether nothing more is written of a thread than of the others of its group,
+// beside its ID: of a million waves there is no list.
+func isPlain(m *member) bool {
+	return m.Wave != nil && m.Goroutine == nil && m.Stop == nil && m.wait == nil
 }
 
 // member is a thread of a group.
@@ -99,7 +123,9 @@ func (e *ending) detail() string {
 }
 
 func newGroup(s *trace.Stack) *group {
-	return &group{first: s, ending: endingOf(s), threads: []member{{s.Thread, s.Lanes, s.Wait}}}
+	g := &group{first: s, ending: endingOf(s), ids: idList{isShort: true}}
+	g.add(member{s.Thread, s.Lanes, s.Wait}, true)
+	return g
 }
 
 // stackFolder merges equal stacks as they come. It keeps the first of each kind.
@@ -109,6 +135,7 @@ type stackFolder struct {
 	hash   maphash.Hash        // with a secret seed, so that no file has stacks of one hash
 
 	hasParts bool // the groups' variables keep their parts
+	listsAll bool // the groups list plain threads, too
 
 	deadlocked map[string]bool // IDs of threads that wait for each other
 }
@@ -135,13 +162,15 @@ func (f *stackFolder) add(s *trace.Stack) {
 	shortenLocals(s.Outermost)
 	e := endingOf(s)
 	key := f.sum(s, &e)
+	m := member{s.Thread, s.Lanes, s.Wait}
 	for _, g := range f.seen[key] {
 		if g.isEqual(s, &e) {
-			g.threads = append(g.threads, member{s.Thread, s.Lanes, s.Wait})
+			g.add(m, f.listsAll || !isPlain(&m))
 			return
 		}
 	}
-	g := &group{first: s, ending: e, threads: []member{{s.Thread, s.Lanes, s.Wait}}, values: values}
+	g := &group{first: s, ending: e, values: values, ids: idList{isShort: true}}
+	g.add(m, true)
 	f.groups = append(f.groups, g)
 	f.seen[key] = append(f.seen[key], g)
 }

@@ -70,6 +70,7 @@ type pageText struct {
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues, folder: newStackFolder()}
+	p.folder.listsAll = true
 	p.text = s.newText(NewPrinter(&p.written), o, wideName)
 	p.detail, p.paint = withDebugInfo, piecePaint()
 	return p
@@ -143,7 +144,7 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 			p.creator(g)
 			p.pending(g)
 			p.stop(g.threads)
-			p.waits(g.threads)
+			p.waits(g)
 			p.exceptions(first)
 		}),
 	}

@@ -103,7 +103,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 		Modules: []Module{},
 		machine: info.Machine, facts: info.Facts,
 	}
-	h.Target.addDevices(&info.Devices, t.Threads())
+	h.Target.addDevices(&info.Devices, t.Process().ThreadList())
 	if info.HasFaultAddress {
 		h.Target.FaultAddress = address(info.FaultAddress)
 	}

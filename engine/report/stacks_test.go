@@ -289,7 +289,7 @@ func TestOnlyEqualStacksAreFolded(t *testing.T) {
 			if len(f.groups) != groups {
 				t.Errorf("%d stacks are printed, expected %d", len(f.groups), groups)
 			}
-			if n := len(f.groups[0].threads); n != 4-groups {
+			if n := f.groups[0].count; n != 4-groups {
 				t.Errorf("%d threads have the first one, expected %d", n, 4-groups)
 			}
 		})

@@ -116,7 +116,7 @@ func (t *text) group(g *group) {
 	t.creator(g)
 	t.pending(g)
 	t.stop(g.threads)
-	t.waits(g.threads)
+	t.waits(g)
 	first := g.first
 	t.exceptions(first)
 	width := indexWidth(first)
@@ -165,7 +165,7 @@ func (t *text) threads(g *group) string {
 	if line := t.goroutines(g); line != "" {
 		return line
 	}
-	if len(g.threads) == 1 {
+	if g.count == 1 {
 		line := "thread " + first.ID
 		if name := threadName(first, g.first.Runtimes); name != "" {
 			line += " " + strconv.Quote(name)
@@ -175,11 +175,7 @@ func (t *text) threads(g *group) string {
 		}
 		return line + runtimeState(g.first, false) + t.about.crash(first)
 	}
-	var ids idList
-	for _, th := range g.threads {
-		ids.add(th.ID)
-	}
-	return fmt.Sprintf("%d threads%s%s: %s", ids.count, runtimeState(g.first, true), t.about.crash(first), ids.short())
+	return fmt.Sprintf("%d threads%s%s: %s", g.count, runtimeState(g.first, true), t.about.crash(first), g.ids.short())
 }
 
 // crash writes that a thread crashed; for a wave, whose reason may differ from its process's,
@@ -270,14 +266,8 @@ func (t *text) launch(l *trace.Launcher) {
 // facts.
 func (t *text) identity(g *group) {
 	var parts []string
-	for _, f := range facts {
-		value := f.text(&g.threads[0])
-		for i := 1; i < len(g.threads) && value != ""; i++ {
-			if f.text(&g.threads[i]) != value {
-				value = ""
-			}
-		}
-		if value != "" {
+	for i, f := range facts {
+		if value := f.text(&g.threads[0]); value != "" && g.differs&(1<<i) == 0 {
 			parts = append(parts, f.name+" "+value)
 		}
 	}

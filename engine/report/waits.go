@@ -38,10 +38,10 @@ const maxWaits = 8
 
 // waits writes what the threads of a group wait for: each object once, with its threads where
 // they wait for several. Of several objects without a name and an owner only the kind is written.
-func (t *text) waits(threads []member) {
-	texts, waiting := textsOfWaits(threads, false)
+func (t *text) waits(g *group) {
+	texts, waiting := textsOfWaits(g.threads, false)
 	if len(texts) > 1 {
-		texts, waiting = textsOfWaits(threads, true)
+		texts, waiting = textsOfWaits(g.threads, true)
 	}
 	for i, text := range texts {
 		ids := waiting[text]
@@ -49,9 +49,9 @@ func (t *text) waits(threads []member) {
 		case i == maxWaits:
 			t.printf("  %s\n", t.faint(fmt.Sprintf("and for %d other objects", len(texts)-i)))
 			return
-		case len(threads) == 1:
+		case g.count == 1:
 			t.printf("  waits for %s\n", text)
-		case ids.count == len(threads):
+		case ids.count == g.count:
 			t.printf("  wait for %s\n", text)
 		case ids.count == 1:
 			t.printf("  %s waits for %s\n", ids.String(), text)

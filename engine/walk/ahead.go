@@ -184,8 +184,8 @@ func (a *lookahead) threads(most int, find func(pc uint64, isExact bool) (code.P
 		return nil
 	}
 	d := w.machine.Description
-	next := w.process.list[i+1:]
-	for _, th := range next[:min(len(next), maxThreadsAhead)] {
+	for next := i + 1; next < min(w.process.list.Len(), i+1+maxThreadsAhead); next++ {
+		th := w.process.list.At(next)
 		bytes, ok := th.Registers.Get(d.PC)
 		if len(list) == most || !ok || len(bytes) > 8 || th.Arch != d.Name {
 			continue

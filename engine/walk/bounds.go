@@ -49,8 +49,8 @@ func newBounds(state target.Target) *bounds {
 	b.limited = true
 	size := int64(min(sized.MemorySize(), maxByMemory))
 	frames := frameFloor + size/frameBytes
-	for _, th := range state.Threads() {
-		frames += ownFrames + int64(len(th.Registers.Data)/frameBytes)
+	for th, count := range target.ThreadsOf(state).Kinds() {
+		frames += int64(count) * (ownFrames + int64(len(th.Registers.Data)/frameBytes))
 	}
 	b.frames.Store(frames)
 	b.counted.Store(countFloor + size/frameBytes)

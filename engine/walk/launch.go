@@ -47,14 +47,15 @@ type launcherStack struct {
 func (l *launchers) thread(p *Process, id string) (*trace.Thread, error) {
 	l.once.Do(func() {
 		l.byID = map[string]launcher{}
-		for _, th := range p.list {
+		for th := range p.list.Kinds() {
 			if th.LaunchedBy != nil {
 				l.byID[th.LaunchedBy.Thread] = launcher{}
 			}
 		}
-		for _, th := range p.list {
-			if known, isOne := l.byID[th.ID]; isOne {
-				l.byID[th.ID] = launcher{th, known.thread != nil}
+		for i := range p.list.Len() {
+			id := p.list.ID(i)
+			if known, isOne := l.byID[id]; isOne {
+				l.byID[id] = launcher{p.list.At(i), known.thread != nil}
 			}
 		}
 	})

@@ -6,13 +6,14 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // walkParallel walks threads on all processors, and yields their stacks in order. It is for
 // stacks that take long, such as stacks with variables: others cost less than handing them
 // over.
-func (p *Process) walkParallel(ctx context.Context, threads []*trace.Thread, k *threadPass, yield func(*trace.Thread, *trace.Stack) bool) {
+func (p *Process) walkParallel(ctx context.Context, threads *target.ThreadList, k *threadPass, yield func(*trace.Thread, *trace.Stack) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	type walked struct {
 		thread *trace.Thread
@@ -23,7 +24,7 @@ func (p *Process) walkParallel(ctx context.Context, threads []*trace.Thread, k *
 	busy := make(chan struct{}, workers)
 	go func() {
 		defer close(list)
-		for _, th := range threads {
+		for _, th := range threads.All() {
 			select {
 			case busy <- struct{}{}:
 			case <-ctx.Done():

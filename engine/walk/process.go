@@ -88,7 +88,7 @@ func (s *Shared) machine(name string) (*machine, error) {
 type Process struct {
 	shared *Shared
 	state  target.Target
-	list   []*trace.Thread // the target's
+	list   *target.ThreadList // the target's
 	finder object.Finder
 	bounds *bounds
 
@@ -117,7 +117,7 @@ type Process struct {
 // NewProcess makes a process of a target, whose files the finder finds. Close closes its code
 // objects; the target remains its owner's.
 func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
-	p := &Process{shared: s, state: state, list: state.Threads(), finder: finder, bounds: newBounds(state)}
+	p := &Process{shared: s, state: state, list: target.ThreadsOf(state), finder: finder, bounds: newBounds(state)}
 	if s.options.Locals != nil {
 		p.values = value.NewCache()
 	}
@@ -158,7 +158,7 @@ func (p *Process) SetModules(modules []*target.Module) {
 // Renew is called when a target of the same modules has other threads and other memory. Findings
 // in these are forgotten. No walk may be in progress.
 func (p *Process) Renew() {
-	p.list = p.state.Threads()
+	p.list = target.ThreadsOf(p.state)
 	p.bounds = newBounds(p.state)
 	p.bound, p.threads, p.launchers, p.tls = sync.Once{}, threadStates{}, launchers{}, tlsBlocks{}
 	if p.values != nil {
@@ -232,7 +232,7 @@ func (p *Process) processorOf(m *target.Module) string {
 	}
 	if p.processors == nil { // a process may have a million threads, and a hundred modules
 		p.processors = map[string]string{}
-		for _, t := range p.list {
+		for t := range p.list.Kinds() {
 			if name, isMet := p.processors[t.Arch]; isMet && name != t.Processor {
 				p.processors[t.Arch] = ""
 			} else {
@@ -260,7 +260,10 @@ func (p *Process) Loaded() []*code.Module { return *p.loaded.Load() }
 func (p *Process) Segment(address uint64) *code.Segment { return p.code.Load().Find(address) }
 
 // Threads returns the threads in the target's own order.
-func (p *Process) Threads() []*trace.Thread { return p.list }
+func (p *Process) Threads() []*trace.Thread { return p.list.Threads() }
+
+// ThreadList returns the threads of Threads, of which there may be a million.
+func (p *Process) ThreadList() *target.ThreadList { return p.list }
 
 // State returns the target with the memory and registers.
 func (p *Process) State() target.Target { return p.state }
@@ -324,7 +327,7 @@ func (p *Process) CodeObject(m *trace.Module) *object.Object {
 func (p *Process) Problems() []string {
 	problems := append(append([]string(nil), p.state.Info().Problems...), p.bounds.problems()...)
 	seen := map[*plugin.Arch]bool{}
-	for _, th := range p.list {
+	for th := range p.list.Kinds() {
 		if m := p.machineOf(th); m != nil && !seen[m.Plugin] {
 			seen[m.Plugin] = true
 			problems = append(problems, m.Plugin.Problems()...)
@@ -356,7 +359,7 @@ func (p *Process) Stacks(ctx context.Context) iter.Seq[*trace.Stack] { return p.
 // StacksOf walks threads of the target, in their order in the list, each when the loop gets to
 // it. A stack belongs to the caller: only data that many stacks share is kept here (names of
 // functions, stacks of launchers). It ends early when ctx does.
-func (p *Process) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Seq[*trace.Stack] {
+func (p *Process) StacksOf(ctx context.Context, threads *target.ThreadList) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
 		k := p.newPass(threads)
 		paged, _ := p.state.(target.Paged)
@@ -375,7 +378,7 @@ func (p *Process) StacksOf(ctx context.Context, threads []*trace.Thread) iter.Se
 			p.walkParallel(ctx, threads, k, pass)
 			return
 		}
-		for _, th := range threads {
+		for _, th := range threads.All() {
 			k.begin(th)
 			if !pass(th, p.Walk(ctx, th)) {
 				return
@@ -488,8 +491,8 @@ func (v *view) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (n i
 
 func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
 	var th *trace.Thread
-	if threads := v.process.list; m.Thread < uint64(len(threads)) {
-		th = threads[m.Thread]
+	if threads := v.process.list; m.Thread < uint64(threads.Len()) {
+		th = threads.At(int(m.Thread))
 		if m.Lane >= 0 {
 			if th = target.OfLane(th, uint32(m.Lane)); th == nil {
 				return 0, fmt.Errorf("lane %d of thread %d: %w", m.Lane, m.Thread, target.ErrNoMemory)
@@ -501,10 +504,10 @@ func (v *view) read(m sdk.MemoryRange, buf []byte) (int, error) {
 
 func (v *view) ReadRegisters(_ context.Context, handle uint64, numbers []uint32) (sdk.Registers, error) {
 	threads := v.process.list
-	if handle >= uint64(len(threads)) {
-		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, len(threads))
+	if handle >= uint64(threads.Len()) {
+		return sdk.Registers{}, fmt.Errorf("thread %d of a target with %d threads", handle, threads.Len())
 	}
-	th := threads[handle]
+	th := threads.At(int(handle))
 	m := v.process.Machine(th)
 	if len(numbers) == 0 {
 		if m == nil {

@@ -35,7 +35,7 @@ func TestProcessorOfAModule(t *testing.T) {
 		for _, s := range c.threads {
 			state.threads = append(state.threads, &trace.Thread{Arch: s[0], Processor: s[1]})
 		}
-		p := &Process{state: state, list: state.threads}
+		p := &Process{state: state, list: target.ListThreads(state.threads)}
 		if got := cmp.Or(c.module, p.processorOf(&target.Module{Module: trace.Module{Arch: "gpu", Processor: c.module}})); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

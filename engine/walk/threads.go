@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -59,7 +60,7 @@ const maxBound = 1 << 12
 func (p *Process) Bind() {
 	p.bound.Do(func() {
 		p.machines, p.missing = map[string]*machine{}, map[string]error{}
-		for _, th := range p.list {
+		for th := range p.list.Kinds() {
 			if th.Unread != "" || p.machines[th.Arch] != nil || p.missing[th.Arch] != nil {
 				continue
 			}
@@ -95,22 +96,20 @@ func (p *Process) Machine(th *trace.Thread) *code.Machine {
 func (p *Process) indexOf(th *trace.Thread) (i int, ok bool) {
 	t := &p.threads
 	t.once.Do(func() {
-		t.batches = make([]threadBatch, (len(p.list)+maxBound-1)/maxBound)
-		for i, th := range p.list {
-			if th.Handle != uint64(i) {
-				t.index = make(map[*trace.Thread]int, len(p.list))
-				break
-			}
+		t.batches = make([]threadBatch, (p.list.Len()+maxBound-1)/maxBound)
+		if p.list.HasHandles() {
+			return
 		}
-		for i := 0; t.index != nil && i < len(p.list); i++ {
-			t.index[p.list[i]] = i
+		t.index = make(map[*trace.Thread]int, p.list.Len())
+		for i, th := range p.list.All() {
+			t.index[th] = i
 		}
 	})
 	if t.index != nil {
 		i, ok = t.index[th]
 		return i, ok
 	}
-	if th.Handle >= uint64(len(p.list)) || p.list[th.Handle] != th {
+	if th.Handle >= uint64(p.list.Len()) || p.list.At(int(th.Handle)) != th {
 		return 0, false
 	}
 	return int(th.Handle), true
@@ -133,16 +132,15 @@ func (p *Process) stateOf(ctx context.Context, th *trace.Thread) *thread {
 				b.alone = map[int]*thread{}
 			}
 			alone := make([]thread, 1)
-			p.bindBatch(ctx, alone, p.list[i:i+1])
+			p.bindBatch(ctx, alone, i)
 			b.alone[i] = &alone[0]
 		}
 		return b.alone[i]
 	}
 	if b.states == nil {
 		first := i / maxBound * maxBound
-		list := p.list[first:min(first+maxBound, len(p.list))]
-		b.states, b.alone, b.isPast = make([]thread, len(list)), nil, false
-		p.bindBatch(ctx, b.states, list)
+		b.states, b.alone, b.isPast = make([]thread, min(maxBound, p.list.Len()-first)), nil, false
+		p.bindBatch(ctx, b.states, first)
 	}
 	return &b.states[i%maxBound]
 }
@@ -157,12 +155,12 @@ type threadPass struct {
 	isBegun []bool
 }
 
-func (p *Process) newPass(threads []*trace.Thread) *threadPass {
+func (p *Process) newPass(threads *target.ThreadList) *threadPass {
 	k := &threadPass{process: p}
-	if len(threads) <= maxBound {
+	if threads.Len() <= maxBound {
 		return k // the next pass may find them bound
 	}
-	for _, th := range threads {
+	for _, th := range threads.All() {
 		if i, ok := p.indexOf(th); ok {
 			if k.left == nil {
 				k.left, k.isBegun = make([]int, len(p.threads.batches)), make([]bool, len(p.threads.batches))
@@ -201,11 +199,11 @@ func (k *threadPass) end(th *trace.Thread) {
 	b.states, b.alone, b.isPast = nil, nil, true
 }
 
-// bindBatch asks the plugins about threads, one call for each architecture.
-func (p *Process) bindBatch(ctx context.Context, states []thread, list []*trace.Thread) {
+// bindBatch asks the plugins about threads, one call for each architecture. The first has an index.
+func (p *Process) bindBatch(ctx context.Context, states []thread, first int) {
 	batches := map[*machine][]*thread{}
-	for i, th := range list {
-		s := &states[i]
+	for i := range states {
+		s, th := &states[i], p.list.At(first+i)
 		s.Thread, s.arch = th, p.machineOf(th)
 		switch {
 		case th.Unread != "":

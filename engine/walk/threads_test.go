@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -65,7 +66,7 @@ func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 		t.Helper()
 		arch.calls, arch.threads = 0, 0
 		i, most := 0, 0
-		for s := range p.StacksOf(t.Context(), threads) {
+		for s := range p.StacksOf(t.Context(), target.ListThreads(threads)) {
 			if s.Thread != threads[i] || len(s.Frames) == 0 || s.Frames[0].PC != threads[i].Handle|1<<24 {
 				t.Fatalf("stack %d is of thread %s: %+v", i, s.Thread.ID, s.Frames)
 			}
@@ -155,7 +156,7 @@ func TestRecordedFramesAreShared(t *testing.T) {
 		th.LaunchedBy = launches[i%2]
 	}
 	var first [2][]trace.Frame
-	for s := range p.StacksOf(t.Context(), p.Threads()[1:]) {
+	for s := range p.StacksOf(t.Context(), target.ListThreads(p.Threads()[1:])) {
 		k := int(s.Thread.Handle-1) % 2
 		frames := s.Launchers[0].Frames
 		if len(frames) != 2 || frames[1].PC != launches[k].Frames[1] {

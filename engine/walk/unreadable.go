@@ -86,7 +86,7 @@ func (p *Process) NotWalked(first *trace.Stack) error {
 		return fmt.Errorf("%s: %w: %s", info.Path, trace.ErrNotWalked, first.Stopped.Detail)
 	case info.Unread:
 		return fmt.Errorf("%s: %w: it has graphics processors alone, which nothing here reads", info.Path, trace.ErrNotWalked)
-	case info.Kind == trace.Snapshot || len(p.Threads()) > 0:
+	case info.Kind == trace.Snapshot || p.list.Len() > 0:
 		return nil // there were no threads to walk
 	}
 	if len(info.Problems) > 0 {

@@ -116,10 +116,8 @@ func (p *Process) findWaiting(ctx context.Context, functions []string) (list []w
 	for _, f := range functions {
 		names[f] = true
 	}
-	for _, th := range p.list {
-		if th.LaunchedBy != nil || th.Unread != "" || th.Problem != "" {
-			continue
-		}
+	mayWait := func(th *trace.Thread) bool { return th.LaunchedBy == nil && th.Unread == "" && th.Problem == "" }
+	for _, th := range p.list.Where(mayWait) {
 		stack := p.launchers.stack(ctx, p, th)
 		if i := p.waitFrame(ctx, stack, names); i >= 0 {
 			list = append(list, waiting{th, p.waitWords(ctx, th, stack, i)})

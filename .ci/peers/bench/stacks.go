@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,14 +162,26 @@ func (b *bench) startWaiting(cmd *exec.Cmd) error {
 	return nil
 }
 
-// waveSnapshots are snapshots of waves, which no other tool reads.
+// waveSnapshots are snapshots of waves, which no other tool reads, as text and as JSON.
 func waveSnapshots(b *bench) (list []*contest, err error) {
-	for _, n := range b.sizes(1_000, 10_000, 100_000) {
+	for _, n := range b.sizes(10_000, 100_000, 1_000_000) {
 		path := filepath.Join(b.dir, fmt.Sprintf("waves-%d.snapshot", n))
 		if err := waves.Write(path, "places", n); err != nil {
 			return nil, err
 		}
-		list = append(list, &contest{input: fmt.Sprintf("%d waves", n), size: float64(n), ours: entry{tool: "unwindd", argv: []string{b.unwindd, "stack", path}}})
+		text := []string{b.unwindd, "stack", path}
+		c := &contest{input: fmt.Sprintf("%d waves", n), size: float64(n), ours: entry{tool: "unwindd", argv: text}}
+		list = append(list, c)
+		if n == 1_000_000 { // as JSON they take more than the limit of a run
+			c.goals = []goal{{byClock, "", 10e9}, {memory, "", 500 << 10}}
+			continue
+		}
+		list = append(list, &contest{
+			input: fmt.Sprintf("%d waves, json", n), size: float64(n),
+			ours:   entry{tool: "unwindd", argv: append(slices.Clone(text), "--format", "json")},
+			theirs: []entry{{tool: "unwindd, as text", argv: text}},
+			goals:  []goal{{processors, "unwindd, as text", 3}},
+		})
 	}
 	return list, nil
 }

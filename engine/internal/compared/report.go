@@ -191,15 +191,17 @@ var reportFields = []field{
 	}},
 	{Name: "modules", Read: func(r *text, into *report) error {
 		return jsontext.Each(r, maxElements, moduleFields, func(m *reportModule) error {
-			into.modules[m.id] = m
+			own := *m
+			into.modules[m.id] = &own
 			return nil
 		})
 	}},
 	{Name: "threads", Read: func(r *text, into *report) error {
 		into.has.threads = true
 		return jsontext.Each(r, maxElements, threadFields, func(th *reportThread) error {
-			th.Ends = ending(th.Ends)
-			into.threads = append(into.threads, th)
+			own := *th
+			own.Ends = ending(own.Ends)
+			into.threads = append(into.threads, &own)
 			return nil
 		})
 	}},

@@ -132,12 +132,12 @@ func says(what string) func(*crash) string {
 // Thread returns the thread that the target marks as crashed: the wave where one failed,
 // although the process got the signal in another thread; nil where none did.
 func Thread(p *walk.Process) (found *trace.Thread) {
-	for _, th := range p.Threads() {
-		switch {
-		case !th.Crashed:
-		case th.Wave != nil:
+	hasCrashed := func(th *trace.Thread) bool { return th.Crashed }
+	for _, th := range p.ThreadList().Where(hasCrashed) {
+		if th.Wave != nil {
 			return th
-		case found == nil:
+		}
+		if found == nil {
 			found = th
 		}
 	}

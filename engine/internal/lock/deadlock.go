@@ -52,7 +52,7 @@ func (f *Finder) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 // blocked returns the threads that may wait in a futex, and of each the threads whose IDs are in
 // the words around it.
 func (f *Finder) blocked() (threads []*trace.Thread, named [][]*trace.Thread) {
-	for _, th := range f.process.Threads() {
+	for _, th := range f.process.ThreadList().Where(isOfSystem) {
 		if call, _, ok := f.call(th); ok {
 			threads, named = append(threads, th), append(named, f.namedNear(call.Address))
 		}

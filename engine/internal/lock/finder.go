@@ -36,10 +36,7 @@ const maxNameWalks = 256
 func NewFinder(p *walk.Process) *Finder {
 	f := &Finder{process: p, globals: map[uint64]string{}}
 	f.reader = Reader{Memory: f.read, Pointer: f.pointer, Threads: map[uint32]*trace.Thread{}}
-	for _, th := range p.Threads() {
-		if th.Wave != nil || th.Goroutine != nil {
-			continue
-		}
+	for _, th := range p.ThreadList().Where(isOfSystem) {
 		id, err := strconv.ParseUint(th.ID, 10, 32)
 		if th.OwnID != 0 {
 			id, err = uint64(th.OwnID), nil //nolint:gosec // positive
@@ -50,6 +47,9 @@ func NewFinder(p *walk.Process) *Finder {
 	}
 	return f
 }
+
+// isOfSystem reports whether a thread is one of the operating system.
+func isOfSystem(th *trace.Thread) bool { return th.Wave == nil && th.Goroutine == nil }
 
 // read reads memory of the process.
 func (f *Finder) read(address uint64, buf []byte) (n int) {

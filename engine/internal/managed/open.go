@@ -73,10 +73,9 @@ func (i *instance) newRequest() *sdk.OpenRuntimeRequest {
 	if req.Constants, err = typelayout.Constants(debug, i.about.Constants); err != nil {
 		i.problem("%v", err)
 	}
-	for _, th := range i.owner.process.Threads() {
-		if th.Arch == m.Arch && th.Wave == nil && th.Goroutine == nil {
-			req.Threads = append(req.Threads, sdk.RuntimeThread{Thread: th.Handle, ID: th.ID, Name: th.Name})
-		}
+	mayExecute := func(th *trace.Thread) bool { return th.Arch == m.Arch && th.Wave == nil && th.Goroutine == nil }
+	for _, th := range i.owner.process.ThreadList().Where(mayExecute) {
+		req.Threads = append(req.Threads, sdk.RuntimeThread{Thread: th.Handle, ID: th.ID, Name: th.Name})
 	}
 	return req
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -42,15 +43,16 @@ func (x *Process) HasCode(ctx context.Context) bool {
 
 // Over yields the stacks of each, which walks the threads in order, with the frames of
 // runtimes. Plugins are asked about many stacks at once.
-func (x *Process) Over(ctx context.Context, threads []*trace.Thread, each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
+func (x *Process) Over(ctx context.Context, threads *target.ThreadList, each iter.Seq[*trace.Stack]) iter.Seq[*trace.Stack] {
 	return func(yield func(*trace.Stack) bool) {
 		isGenerated := x.HasCode(ctx)
+		from := 0
 		prepare := func() {
-			next := threads[:min(len(threads), batchStacks)]
-			threads = threads[len(next):]
-			if isGenerated && len(next) > 1 {
-				x.Prepare(ctx, next)
+			to := min(from+batchStacks, threads.Len())
+			if isGenerated && to-from > 1 {
+				x.Prepare(ctx, threads.Slice(from, to))
 			}
+			from = to
 		}
 		if !x.HasFrames(ctx) {
 			prepare()

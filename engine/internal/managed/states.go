@@ -45,10 +45,8 @@ func (x *Process) openLocks(i *instance, list []sdk.RuntimeLock) {
 		return
 	}
 	threads := map[uint64]*trace.Thread{}
-	for _, th := range x.process.Threads() {
-		if th.Goroutine == nil {
-			threads[th.Handle] = th
-		}
+	for _, th := range x.process.ThreadList().Where(func(th *trace.Thread) bool { return th.Goroutine == nil && th.Wave == nil }) {
+		threads[th.Handle] = th
 	}
 	i.locks = map[uint64][]sdk.ManagedLock{}
 	x.locks.mu.Lock()
@@ -164,7 +162,11 @@ func (x *Process) Deadlocks(ctx context.Context) (list []trace.Deadlock) {
 	l := &x.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaitEnds(x.process.Threads())
+	var scheduled []*trace.Thread
+	for _, th := range x.process.ThreadList().Where(func(th *trace.Thread) bool { return th.Goroutine != nil }) {
+		scheduled = append(scheduled, th)
+	}
+	l.awaitEnds(scheduled)
 	index := make(map[*trace.Thread]int, len(l.order))
 	for n, th := range l.order {
 		index[th] = n

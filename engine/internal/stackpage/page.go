@@ -234,6 +234,10 @@ func (p *Writer) Stack(s *Stack) error {
 		p.kind = s.Kind
 	}
 	p.execute("stack", s)
+	for i := range s.Parts {
+		p.part(&s.Parts[i])
+	}
+	p.put("</details>\n")
 	return p.err
 }
 

@@ -161,23 +161,19 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if p.GetGoroutines() || p.showsGoroutines(t) {
 		all := t.WithGoroutines(ctx)
 		p.ends = append(p.ends, func() { _ = all.Close() })
-		if p.GetGoroutines() || len(all.Threads()) > len(t.Threads()) {
+		if p.GetGoroutines() || all.Process().ThreadList().Len() > t.Process().ThreadList().Len() {
 			t = all
 		}
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
 	}
-	threads, err := p.selected(t)
+	chosen, err := p.chosen(ctx, t)
 	if err != nil {
 		return err
 	}
-	if p.Most > 0 && len(threads) > p.Most {
-		threads = crashedFirst(threads)
-		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
-	}
 	p.target, p.walked = t, &walked{target: t}
-	stacks := p.walked.over(t.StacksOf(ctx, threads))
+	stacks := p.walked.over(chosen)
 	known, first := t.Happened(ctx)
 	signed := newSigned(ctx, t, known, int(p.SignatureVersion))
 	if p.signs() {
@@ -207,6 +203,27 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 		p.stacks.ShowCode(ctx, t.CodeReader(int(p.Code)))
 	}
 	return nil
+}
+
+// chosen returns the stacks of the threads to write.
+func (p *Stacks) chosen(ctx context.Context, t *engine.Target) (iter.Seq[*trace.Stack], error) {
+	if p.isAll() && (p.Most == 0 || t.Process().ThreadList().Len() <= p.Most) {
+		return t.Stacks(ctx), nil
+	}
+	threads, err := p.selected(t)
+	if err != nil {
+		return nil, err
+	}
+	if p.Most > 0 && len(threads) > p.Most {
+		threads = crashedFirst(threads)
+		threads, p.leftOut = threads[:p.Most], len(threads)-p.Most
+	}
+	return t.StacksOf(ctx, threads), nil
+}
+
+// isAll reports whether the stacks of all threads are written, in the target's order.
+func (s *Stack) isAll() bool {
+	return s.Thread == "" && !s.Crashed && (!s.NoFold || !s.isForPeople())
 }
 
 // showsGoroutines reports whether the goroutines of a target are written, though nothing was
@@ -266,10 +283,10 @@ func (p *Stacks) Close() {
 // readGlobals reads the requested variables by name, thread-local ones of the first thread that
 // crashed. A name that no module has is a mistake of the user.
 func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []report.Global, err error) {
-	threads := t.Threads()
-	if len(s.Globals) == 0 || len(threads) == 0 {
+	if len(s.Globals) == 0 || t.Process().ThreadList().Len() == 0 {
 		return nil, nil
 	}
+	threads := t.Threads()
 	thread := threads[0]
 	for _, th := range threads {
 		if th.Crashed || th.ID == s.Thread {
@@ -292,23 +309,24 @@ func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []repor
 // selected returns the threads to write. Crashed ones come first where each is written by
 // itself, as text or HTML.
 func (s *Stack) selected(t *engine.Target) ([]*trace.Thread, error) {
-	if s.Crashed {
-		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *trace.Thread) bool { return !th.Crashed })
+	all := t.Process().ThreadList()
+	switch {
+	case s.Crashed:
+		var list []*trace.Thread
+		for _, th := range all.Where(func(th *trace.Thread) bool { return th.Crashed }) {
+			list = append(list, th)
+		}
 		if len(list) == 0 {
-			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, len(t.Threads()))
+			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, all.Len())
 		}
 		return list, nil
-	}
-	if s.Thread == "" && s.NoFold && s.isForPeople() {
+	case s.isAll():
+		return t.Threads(), nil
+	case s.Thread == "":
 		return crashedFirst(t.Threads()), nil
 	}
-	if s.Thread == "" {
-		return t.Threads(), nil
-	}
-	for _, th := range t.Threads() {
-		if th.ID == s.Thread {
-			return []*trace.Thread{th}, nil
-		}
+	if i := all.Index(s.Thread); i >= 0 {
+		return []*trace.Thread{all.At(i)}, nil
 	}
 	return nil, noThread(t, s.Thread)
 }

@@ -505,13 +505,15 @@ func List[T any](r *Reader, into *[]T, most int, fields []Field[T]) error {
 	})
 }
 
-// Each reads an array of at most most objects, and passes each to use.
+// Each reads an array of at most most objects, and passes each to use, in memory that the next one
+// is read into.
 func Each[T any](r *Reader, most int, fields []Field[T], use func(element *T) error) error {
+	var element T // of a million there is one at a time
 	return r.Array(func(i int) error {
 		if i >= most {
 			return r.Fail(r.Offset(), "the list has more than %d elements", most)
 		}
-		var element T
+		element = *new(T)
 		if err := Members(r, &element, fields); err != nil {
 			return err
 		}

@@ -12,7 +12,8 @@ const passedBytes = 8 << 20
 
 // Skip reads a value of any kind and discards it.
 func (r *Reader) Skip() error {
-	if r.stream == nil {
+	// Of a stream, objects and arrays whose ends are in memory are whole.
+	if c := r.Next(); r.stream == nil || c == '{' || c == '[' {
 		if s := r.skipper(); s.value() {
 			r.At = s.offset
 			return nil

@@ -100,8 +100,10 @@ type threadEntry struct {
 	stop                      *stopEntry
 	registers                 jsontext.Raw // the object of registers; without Data if there is none
 	spaces                    []spaceEntry
-	wave                      *waveEntry
-	launch                    *launchEntry
+	wave                      *waveEntry   // nil, or ownWave
+	launch                    *launchEntry // nil, or ownLaunch
+	ownWave                   waveEntry
+	ownLaunch                 launchEntry
 	state                     string
 	callers                   []uint64
 	badCaller                 string // the error in callers
@@ -237,11 +239,11 @@ var (
 		}},
 		{Name: "spaces", Read: readSpaces},
 		{Name: "wave", Read: func(r *jsontext.Reader, t *threadEntry) error {
-			t.wave = &waveEntry{}
+			t.wave = &t.ownWave
 			return jsontext.Members(r, t.wave, waveFields)
 		}},
 		{Name: "launched_by", Read: func(r *jsontext.Reader, t *threadEntry) error {
-			t.launch = &launchEntry{}
+			t.launch = &t.ownLaunch
 			return jsontext.Members(r, t.launch, launchFields)
 		}},
 		{Name: "state", Read: jsontext.SetName(func(t *threadEntry) *string { return &t.state })},

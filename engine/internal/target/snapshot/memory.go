@@ -183,9 +183,8 @@ func (s *Snapshot) checkSpace(e *pieceEntry) (problem string) {
 // scopeOf returns the scope with these members that a thread is in.
 func (s *Snapshot) scopeOf(t *trace.Thread, members scopeMembers) (sc scope, ok bool) {
 	sc.members = members
-	who := &s.identities[t.Handle]
 	if members&waveBit != 0 {
-		if t.ID == "" || who.isRepeated {
+		if t.ID == "" || s.repeated[t.Handle] {
 			return sc, false
 		}
 		sc.wave = t.ID
@@ -240,7 +239,7 @@ func (s *Snapshot) dropAmbiguous(list []piece) []piece {
 	if len(masks) == 0 {
 		return list
 	}
-	for i, t := range s.threads {
+	for i, t := range s.threads.All() {
 		for _, members := range masks {
 			sc, ok := s.scopeOf(t, members)
 			if !ok {
@@ -252,7 +251,7 @@ func (s *Snapshot) dropAmbiguous(list []piece) []piece {
 			case owner == unseen:
 				owners[sc] = i
 			default:
-				if a, b := s.threads[owner].Wave, t.Wave; a.Agent != b.Agent || a.Queue != b.Queue || a.Dispatch != b.Dispatch {
+				if a, b := s.threads.At(owner).Wave, t.Wave; a.Agent != b.Agent || a.Queue != b.Queue || a.Dispatch != b.Dispatch {
 					owners[sc] = several
 				}
 			}
@@ -370,10 +369,10 @@ func (s *Snapshot) ReadScoped(space locexpr.AddressSpace, thread *trace.Thread, 
 
 // isOwn reports whether a thread is one of the snapshot, or is one as a lane has it.
 func (s *Snapshot) isOwn(thread *trace.Thread) bool {
-	if thread.Handle >= uint64(len(s.threads)) {
+	if thread.Handle >= uint64(s.threads.Len()) {
 		return false
 	}
-	own := s.threads[thread.Handle]
+	own := s.threads.At(int(thread.Handle))
 	return own == thread || len(own.LaneStates) > 0 && own.ID == thread.ID && own.Arch == thread.Arch
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -34,10 +35,11 @@ type memoryPool struct {
 	layouts   map[string]layout
 	launches  map[uint64]*trace.Launch // by hash
 	seed      maphash.Seed
-	// Memory for the threads.
-	threads slab[trace.Thread]
-	waves   slab[sdk.Wave]
-	data    slab[byte]
+	threads   target.PackedThreads
+	// The thread that is read, and its parts, which are written over.
+	thread trace.Thread
+	wave   sdk.Wave
+	values []byte
 }
 
 // maxShared bounds the layouts and the launches that are kept for sharing.
@@ -48,8 +50,7 @@ type layout struct{ numbers, offsets []uint32 }
 
 func newMemoryPool(limit uint64) *memoryPool {
 	return &memoryPool{
-		limit: limit, threads: slab[trace.Thread]{size: 256}, waves: slab[sdk.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
-		layouts: map[string]layout{}, launches: map[uint64]*trace.Launch{}, seed: maphash.MakeSeed(),
+		limit: limit, layouts: map[string]layout{}, launches: map[uint64]*trace.Launch{}, seed: maphash.MakeSeed(),
 	}
 }
 
@@ -63,26 +64,9 @@ func (pool *memoryPool) count(r *jsontext.Reader, n int) error {
 	return nil
 }
 
-// slab allocates elements in blocks, which are freed as a whole.
-type slab[T any] struct {
-	size int // elements of a block
-	free []T
-}
-
-func (s *slab[T]) take(n int) []T {
-	if n > len(s.free) {
-		if n > s.size/4 {
-			return make([]T, n)
-		}
-		s.free = make([]T, s.size)
-	}
-	taken := s.free[:n:n]
-	s.free = s.free[n:]
-	return taken
-}
-
-// pack makes registers of a reader's values. Threads with the same registers share their layout.
-func (pool *memoryPool) pack(p *registerReader) sdk.Registers {
+// pack makes registers of a reader's values, in memory that is written over. Threads with the same
+// registers share their layout.
+func (pool *memoryPool) pack(p *registerReader, memory []byte) sdk.Registers {
 	size := 0
 	p.key = p.key[:0]
 	for _, v := range p.values {
@@ -90,10 +74,9 @@ func (pool *memoryPool) pack(p *registerReader) sdk.Registers {
 		p.key = binary.LittleEndian.AppendUint32(p.key, uint32(v.end-v.start)) //nolint:gosec // checked
 		size += v.end - v.start
 	}
-	data := pool.data.take(size)
-	next := 0
+	data := slices.Grow(memory[:0], size)
 	for _, v := range p.values {
-		next += copy(data[next:], p.data[v.start:v.end])
+		data = append(data, p.data[v.start:v.end]...)
 	}
 	pool.kept += uint64(size) //nolint:gosec // a size
 	l, ok := pool.layouts[string(p.key)]

@@ -102,6 +102,36 @@ type registerReader struct {
 	values []value
 	data   []byte
 	key    []byte // of a layout
+	known  []knownRegister
+}
+
+// knownRegister is the register that stood at a place in the thread before: most threads of a
+// target have theirs in one order.
+type knownRegister struct {
+	arch  *arch
+	name  string
+	lanes uint32
+	info  sdk.RegisterInfo
+}
+
+// find is arch.register for the register at a place of a thread's.
+func (p *registerReader) find(a *arch, name, text []byte, lanes uint32, place int) (info sdk.RegisterInfo, problem string) {
+	if place < len(p.known) {
+		if k := &p.known[place]; k.arch == a && k.lanes == lanes && k.name == string(name) {
+			return k.info, ""
+		}
+	}
+	info, problem = a.register(name, text, lanes)
+	if problem != "" || len(a.named(name)) > 1 || place > len(p.known) {
+		return info, problem // the value decides
+	}
+	k := knownRegister{a, string(name), lanes, info}
+	if place == len(p.known) {
+		p.known = append(p.known, k)
+	} else {
+		p.known[place] = k
+	}
+	return info, ""
 }
 
 // read reads an object of registers by name. Registers with an error are left out: problems has
@@ -119,7 +149,7 @@ func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err e
 		if err != nil {
 			return err
 		}
-		info, problem := a.register(name, text, lanes)
+		info, problem := p.find(a, name, text, lanes, count-1)
 		if problem != "" {
 			problems = append(problems, problem)
 			return nil
@@ -145,6 +175,13 @@ func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err e
 // sort puts the values in the order of their numbers. A register with two different values is
 // left out, as either may be right.
 func (p *registerReader) sort(d *sdk.Description) (problems []string) {
+	isSorted := true
+	for i := 1; i < len(p.values) && isSorted; i++ {
+		isSorted = p.values[i-1].number < p.values[i].number
+	}
+	if isSorted {
+		return nil // no two are of one register
+	}
 	slices.SortStableFunc(p.values, func(a, b value) int { return cmp.Compare(a.number, b.number) })
 	kept := p.values[:0]
 	for i := 0; i < len(p.values); {

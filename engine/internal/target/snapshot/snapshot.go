@@ -55,15 +55,15 @@ type Snapshot struct {
 	finder  object.Finder
 	archs   archs
 
-	threads    []*trace.Thread
-	identities []identity // of threads
-	modules    []*target.Module
-	objects    []*object.Object // to be closed
-	opened     opened
-	memory     memory
-	placed     []trace.Segment // of all modules, by start, without overlap
-	files      target.FileBytes
-	mappings   []target.Mapping // by address, without overlap
+	threads  *target.ThreadList
+	repeated map[uint64]bool // handles of threads whose IDs others have, too
+	modules  []*target.Module
+	objects  []*object.Object // to be closed
+	opened   opened
+	memory   memory
+	placed   []trace.Segment // of all modules, by start, without overlap
+	files    target.FileBytes
+	mappings []target.Mapping // by address, without overlap
 
 	signal   int
 	fault    uint64 // address of the fault of the thread with the signal, where hasFault
@@ -79,6 +79,7 @@ var (
 	_ target.FileMemory   = (*Snapshot)(nil)
 	_ target.Mapper       = (*Snapshot)(nil)
 	_ target.Sized        = (*Snapshot)(nil)
+	_ target.Numerous     = (*Snapshot)(nil)
 )
 
 // OpenMapped reads the snapshot.json of a mapped snapshot, and opens the code objects of its modules.
@@ -126,7 +127,8 @@ func (s *Snapshot) read(data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	s.finishThreads()
+	s.threads = pool.threads.List()
+	s.findRepeated()
 	s.addModules(d)
 	s.addCrash(d)
 	s.addMappings(d.mappings)
@@ -189,7 +191,10 @@ func (s *Snapshot) Info() trace.Target {
 func (s *Snapshot) Modules() []*target.Module { return s.modules }
 
 // Threads returns the threads in the snapshot's order.
-func (s *Snapshot) Threads() []*trace.Thread { return s.threads }
+func (s *Snapshot) Threads() []*trace.Thread { return s.threads.Threads() }
+
+// ThreadList returns the threads, of which many are packed.
+func (s *Snapshot) ThreadList() *target.ThreadList { return s.threads }
 
 // ReadMemory reads the default address space. Other spaces have instances for threads: see
 // ReadScoped.

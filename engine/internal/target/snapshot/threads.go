@@ -5,6 +5,7 @@ package snapshot
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -14,18 +15,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// identity identifies a thread's instances of address spaces.
-type identity struct {
-	isRepeated bool // another thread has its ID
-}
-
 // addThread adds a thread. Without the architecture, or a register of it, the thread lacks only
 // the parts that depend on them.
 func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	pool.kept += uint64(threadBytes + len(e.spaces)*spaceBytes) //nolint:gosec // a size
-	t := &pool.threads.take(1)[0]
+	t := &pool.thread
 	*t = trace.Thread{
-		Handle: uint64(len(s.threads)), ID: e.id, OwnID: int64(e.ownID), Name: e.name, //nolint:gosec // 31 bits
+		Handle: uint64(pool.threads.Len()), ID: e.id, OwnID: int64(e.ownID), Name: e.name, //nolint:gosec // 31 bits
 		Arch: e.arch, Processor: e.processor,
 		Crashed: e.hasCrashed, IsRunning: e.isRunning, Signal: e.signal,
 	}
@@ -45,8 +41,8 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 	}
 	t.Lanes = uint32(e.lanes)
 	if e.wave != nil {
-		t.Wave = &pool.waves.take(1)[0]
-		*t.Wave = *e.wave
+		pool.wave = *e.wave
+		t.Wave = &pool.wave
 	}
 	addStop(t, e.stop, problem)
 	addLaunch(t, e.launch, pool, problem)
@@ -74,8 +70,7 @@ func (s *Snapshot) addThread(e *threadEntry, pool *memoryPool) error {
 			return err
 		}
 	}
-	s.threads = append(s.threads, t)
-	s.identities = append(s.identities, identity{})
+	pool.threads.Add(t)
 	if t.Crashed && s.signal == 0 {
 		s.signal = t.Signal
 		if s.signal != 0 && t.Stop != nil {
@@ -106,7 +101,8 @@ func (s *Snapshot) addRegisters(t *trace.Thread, e *threadEntry, a *arch, pool *
 	if err != nil {
 		return jsontext.Within(err, ".registers")
 	}
-	t.Registers = pool.pack(&pool.registers)
+	t.Registers = pool.pack(&pool.registers, pool.values)
+	pool.values = t.Registers.Data
 	for _, p := range problems {
 		problem("%s", p)
 	}
@@ -139,7 +135,7 @@ func (s *Snapshot) addLanes(t *trace.Thread, e *threadEntry, a *arch, pool *memo
 			for _, p := range problems {
 				problem("lane_states[%d]: %s", i, p)
 			}
-			state.Registers = pool.pack(&pool.registers)
+			state.Registers = pool.pack(&pool.registers, nil)
 		}
 		hasLead = hasLead || l.lane == e.lead
 		t.LaneStates = append(t.LaneStates, state)
@@ -236,20 +232,44 @@ func addSpaces(t *trace.Thread, e *threadEntry, a *arch, problem func(string, ..
 	}
 }
 
-// finishThreads marks the threads that share their ID with another thread.
-func (s *Snapshot) finishThreads() {
-	order := make([]int32, len(s.threads))
-	for i := range order {
-		order[i] = int32(i)
+// findRepeated finds the threads that share their ID with another thread.
+func (s *Snapshot) findRepeated() {
+	alike := s.alike()
+	slices.SortStableFunc(alike, func(a, b int) int { return strings.Compare(s.threads.ID(a), s.threads.ID(b)) })
+	for i := 1; i < len(alike); i++ {
+		a, b := uint64(alike[i-1]), uint64(alike[i]) //nolint:gosec // indexes
+		if id := s.threads.ID(alike[i]); id == "" || id != s.threads.ID(alike[i-1]) {
+			continue
+		}
+		if !s.repeated[a] {
+			s.problem("%s: there are several with this id: none has memory of its own", threadName(s.threads.At(alike[i-1])))
+		}
+		if s.repeated == nil {
+			s.repeated = map[uint64]bool{}
+		}
+		s.repeated[a], s.repeated[b] = true, true
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.threads[a].ID, s.threads[b].ID) })
-	for i := 1; i < len(order); i++ {
-		a, b := order[i-1], order[i]
-		if id := s.threads[a].ID; id != "" && id == s.threads[b].ID {
-			if !s.identities[a].isRepeated {
-				s.problem("%s: there are several with this id: none has memory of its own", threadName(s.threads[a]))
-			}
-			s.identities[a].isRepeated, s.identities[b].isRepeated = true, true
+}
+
+// alike returns the indexes of threads among which are all that share an ID with another one.
+func (s *Snapshot) alike() (list []int) {
+	seed := maphash.MakeSeed()
+	sums := make([]uint64, s.threads.Len())
+	for i := range sums {
+		sums[i] = maphash.String(seed, s.threads.ID(i))
+	}
+	sorted := slices.Clone(sums)
+	slices.Sort(sorted)
+	several := map[uint64]bool{}
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			several[sorted[i]] = true
 		}
 	}
+	for i := range sums {
+		if len(several) > 0 && several[sums[i]] && s.threads.ID(i) != "" {
+			list = append(list, i)
+		}
+	}
+	return list
 }
