@@ -26,7 +26,7 @@ func forms(b *bench) (list []*contest, err error) {
 				input: fmt.Sprintf("%d frames, %s", n, form), size: float64(n),
 				ours:   entry{tool: "unwindd", argv: append(slices.Clone(text), "--format", form)},
 				theirs: []entry{{tool: "unwindd, as text", argv: text}},
-				goals:  []goal{{processors, "unwindd, as text", 2}},
+				goals:  []goal{{figure: processors, tool: "unwindd, as text", most: 2}},
 			})
 		}
 	}

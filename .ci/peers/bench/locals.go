@@ -33,7 +33,7 @@ func locals(b *bench) (list []*contest, err error) {
 		gdb := append([]string{"gdb"}, gdbFlags...)
 		gdb[len(gdb)-1] += " full"
 		c.theirs = []entry{{tool: withoutValues, argv: without}, {tool: "gdb", argv: append(gdb, program, core)}}
-		c.goals = []goal{{processors, withoutValues, 2}}
+		c.goals = []goal{{figure: processors, tool: withoutValues, most: 2}}
 		list = append(list, c)
 	}
 	return list, nil
@@ -55,7 +55,7 @@ func waveLocals(b *bench) (list []*contest, err error) {
 			c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "stack", "--locals", path}}
 			c.theirs = []entry{{tool: withoutValues, argv: []string{b.unwindd, "stack", path}}}
 			if n == 10_000 {
-				c.goals = []goal{{processors, "", float64(time.Second)}}
+				c.goals = []goal{{figure: processors, most: float64(time.Second)}}
 			}
 			list = append(list, c)
 		}

@@ -44,7 +44,7 @@ func (b *bench) stackContest(input string, size int, ours, gdb, eu, lldb []strin
 		{tool: "lldb", argv: append(byLLDB[:len(byLLDB):len(byLLDB)], "-o", "bt all"), check: checkLLDB(as((*stackDocument).returns), byLLDB), most: 0.1},
 	}
 	if size <= smallStack {
-		c.goals = []goal{{memory, "eu-stack", 2}, {memory, "gdb", 2}}
+		c.goals = []goal{{figure: memory, tool: "eu-stack", most: 2}, {figure: memory, tool: "gdb", most: 2}}
 	}
 	return c
 }
@@ -173,14 +173,14 @@ func waveSnapshots(b *bench) (list []*contest, err error) {
 		c := &contest{input: fmt.Sprintf("%d waves", n), size: float64(n), ours: entry{tool: "unwindd", argv: text}}
 		list = append(list, c)
 		if n == 1_000_000 { // as JSON they take more than the limit of a run
-			c.goals = []goal{{byClock, "", 10e9}, {memory, "", 500 << 10}}
+			c.goals = []goal{{figure: byClock, most: 10e9}, {figure: memory, most: 500 << 10}}
 			continue
 		}
 		list = append(list, &contest{
 			input: fmt.Sprintf("%d waves, json", n), size: float64(n),
 			ours:   entry{tool: "unwindd", argv: append(slices.Clone(text), "--format", "json")},
 			theirs: []entry{{tool: "unwindd, as text", argv: text}},
-			goals:  []goal{{processors, "unwindd, as text", 3}},
+			goals:  []goal{{figure: processors, tool: "unwindd, as text", most: 3}},
 		})
 	}
 	return list, nil

@@ -24,13 +24,13 @@ func start(b *bench) (list []*contest, err error) {
 		} {
 			c.theirs = append(c.theirs, entry{tool: p.tool, argv: []string{p.name, flag}})
 		}
-		c.goals = []goal{{processors, "", 6e6}}
+		c.goals = []goal{{figure: processors, most: 6e6}}
 		return c
 	}
 	// Without the name of a plugin it says what it expects, and ends with 1.
-	plugins := &contest{input: "what starts plugins", ours: entry{tool: "unwindd-plugins", argv: []string{b.unwindd + "-plugins"}, exit: 1}, goals: []goal{{processors, "", 4e6}}}
+	plugins := &contest{input: "what starts plugins", ours: entry{tool: "unwindd-plugins", argv: []string{b.unwindd + "-plugins"}, exit: 1}, goals: []goal{{figure: processors, most: 4e6}}}
 	stack := b.coreContest("the stack of a small core", 1, program, core)
-	stack.goals = append(stack.goals, goal{processors, "gdb", 0.3}, goal{memory, "", 25 << 10})
+	stack.goals = append(stack.goals, goal{figure: processors, tool: "gdb", most: 0.3}, goal{figure: memory, most: 25 << 10})
 	inProcess := *stack
 	inProcess.input += ", in process"
 	inProcess.ours = entry{tool: "unwindd", argv: append(slices.Clone(stack.ours.argv), "--in-process")}
