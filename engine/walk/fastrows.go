@@ -13,31 +13,21 @@ import (
 
 // This file has the fast path for nearly every frame of a sample: from a row that is a register
 // and an offset to a return address in the bytes of the stack. It has the effect of step for
-// such a row, and leaves every other frame to step. It writes no frames as long as none is
-// needed: what it goes over is remembered in fewer words, of which they can be made.
+// such a row, and leaves every other frame to step.
 
-// fastRow has the parts of such a row that a walk needs. The stack pointer of the caller is the
-// CFA.
+// fastRow has the parts of such a row that a walk needs.
 type fastRow struct {
 	module *code.Module
 	key    uint64 // the address in the module, and whether its instruction is about to execute
 	row    *code.Row
 	cfa    int32 // added to the register
 	back   int32 // from the CFA to the return address
-	fp     int32 // from the CFA to the caller's frame pointer, or to where it is
-	flags  fastFlags
+	sp     int32 // from the CFA to the caller's stack pointer, where hasSP
+	same   uint16
+	// register is the index of the column that the CFA counts from.
+	register uint8
+	hasSP    bool
 }
-
-// fastFlags are properties of a fastRow.
-type fastFlags uint8
-
-const (
-	fastByFP     fastFlags = 1 << iota // the CFA counts from the frame pointer, not from the stack pointer
-	fastEnds                           // there is no return address: the frame is outermost
-	fastKeepsFP                        // the frame pointer is the caller's
-	fastSavesFP                        // the caller's frame pointer is in memory
-	fastOffsetFP                       // the caller's frame pointer is an offset from the CFA
-)
 
 // fastSlots is the size of a walker's cache of rows, 160 KiB: it stays in a core's second
 // cache, unlike the rows themselves, which are ten times as large. Rows that it misses are
@@ -50,34 +40,8 @@ const (
 // fastState is a walker's state for the fast path.
 type fastState struct {
 	rows     *[fastSlots]fastRow
-	isUsable bool // rows of this machine may qualify
-	sp, fp   int  // the indexes of the stack pointer and the frame pointer in compiled rows
-	first    *frame
-
-	retracing retracing
-}
-
-// fastRegister is the value of a register, or where it is.
-type fastRegister struct {
-	bits uint64
-	kind fastRegisterKind
-}
-
-type fastRegisterKind uint8
-
-const (
-	fastUnknown fastRegisterKind = iota
-	fastValue                    // bits is the value
-	fastMemory                   // it is in the stack at bits
-	fastFirst                    // it is the one of the first frame of walkFast
-)
-
-// fastPlace is the frame that walkFast has come to.
-type fastPlace struct {
-	module *code.Module
-	step   Step
-	sp     uint64
-	fp     fastRegister
+	isUsable bool  // rows of this machine may qualify
+	sp       uint8 // the index of the stack pointer in compiled rows
 }
 
 // setFast makes the walker's cache ready for its machine.
@@ -86,35 +50,34 @@ func (w *walker) setFast() {
 	if w.machine == nil || w.machine.Compiler == nil || w.machine.Behind > 0 {
 		return // rules by the code behind a call are put in force by recover
 	}
-	columns := w.machine.Compiler.Columns()
-	var hasSP, hasFP bool
-	w.fast.sp, hasSP = w.machine.Compiler.Index(uint64(w.machine.Description.SP))
-	w.fast.fp, hasFP = w.machine.Compiler.Index(uint64(w.machine.Description.FP))
-	w.fast.isUsable = hasSP && hasFP && columns[w.fast.sp].Bits == 64 && columns[w.fast.fp].Bits == 64
+	sp, ok := w.machine.Compiler.Index(uint64(w.machine.Description.SP))
+	if w.fast.sp, w.fast.isUsable = uint8(sp), ok; !ok {
+		return
+	}
 	if w.fast.rows != nil {
 		clear(w.fast.rows[:])
 	}
 }
 
-// fastRow returns the row in force at a place, where it qualifies and is known.
-func (w *walker) fastRow(a *fastPlace) *fastRow {
-	key := a.step.Offset << 1
-	if a.step.Exact {
+// fastRow returns the row in force in a frame, where it qualifies and is known.
+func (w *walker) fastRow(f *frame) *fastRow {
+	key := f.offset << 1
+	if f.exact {
 		key++
 	}
-	slot := &w.fast.rows[(key+uint64(a.module.ID)<<40)*0x9e3779b97f4a7c15>>(64-fastSlotBits)]
-	if slot.module == a.module && slot.key == key {
+	slot := &w.fast.rows[(key+uint64(f.module.ID)<<40)*0x9e3779b97f4a7c15>>(64-fastSlotBits)]
+	if slot.module == f.module && slot.key == key {
 		return slot
 	}
-	if a.step.Offset>>63 != 0 || a.module.Arch != w.machine.Description.Name {
+	if f.offset>>63 != 0 || f.module != w.recent.module && f.module.Arch != w.machine.Description.Name {
 		return nil
 	}
-	row := a.module.KnownRow(a.step.Offset, a.step.Exact)
+	row := f.module.KnownRow(f.offset, f.exact)
 	if row == nil {
 		return nil
 	}
 	if r, ok := w.newFastRow(row); ok {
-		r.module, r.key = a.module, key
+		r.module, r.key = f.module, key
 		*slot = r
 		return slot
 	}
@@ -123,41 +86,17 @@ func (w *walker) fastRow(a *fastPlace) *fastRow {
 
 func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	compiled := &row.Fast
+	columns := w.machine.Compiler.Columns()
 	if !row.IsCompiled || row.By == trace.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
 		return r, false
 	}
-	r = fastRow{row: row, cfa: compiled.Offset}
-	switch int(compiled.Register) {
-	case w.fast.sp:
-	case w.fast.fp:
-		r.flags |= fastByFP
-	default:
+	back := compiled.Rule(int(compiled.Return))
+	if back.Kind() != cfi.Offset || columns[compiled.Return].Bits != 64 {
 		return r, false
 	}
-	switch back := compiled.Rule(int(compiled.Return)); {
-	case w.machine.Compiler.Columns()[compiled.Return].Bits != 64:
-		return r, false
-	case back.Kind() == cfi.Offset:
-		r.back = int32(back.Value())
-	case back.Kind() == cfi.Undefined && !w.machine.hasLink && row.Otherwise == nil:
-		r.flags |= fastEnds
-	default:
-		return r, false
-	}
-	if sp := compiled.Rule(w.fast.sp); sp.Kind() != cfi.ValOffset || sp.Value() != 0 {
-		return r, false
-	}
-	fp := compiled.Rule(w.fast.fp)
-	switch fp.Kind() {
-	case cfi.Offset:
-		r.flags |= fastSavesFP
-		r.fp = int32(fp.Value())
-	case cfi.ValOffset:
-		r.flags |= fastOffsetFP
-		r.fp = int32(fp.Value())
-	case cfi.Register:
-		r.flags |= fastKeepsFP
-		return r, fp.Value() == int64(w.fast.fp)
+	r = fastRow{row: row, cfa: compiled.Offset, back: int32(back.Value()), same: compiled.Same, register: compiled.Register}
+	if sp := compiled.Rule(int(w.fast.sp)); sp.Kind() == cfi.ValOffset {
+		r.sp, r.hasSP = int32(sp.Value()), true
 	}
 	return r, true
 }
@@ -165,181 +104,66 @@ func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 // walkFast walks from a frame on as long as rows qualify. It returns the frame that it could
 // not go on from; nil where the walk has ended.
 func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
-	t := &w.fast.retracing
-	a, ok := w.enterFast(ctx, f)
-	if !ok {
-		return f
-	}
-	current := &t.current
-	for a.module != nil && f.index+len(current.frames)+1 < w.segment.limit {
-		if len(current.frames) > 0 && w.retrace(ctx, &a, w.segment.limit-f.index-len(current.frames)-1) {
-			w.endFast(f)
-			return nil
-		}
-		r := w.fastRow(&a)
-		if r == nil {
-			break
-		}
-		p := pastFrame{module: a.module, row: r.row, sp: a.sp, fp: a.fp, offset: r.cfa, back: r.back, flags: r.flags}
-		pc, ok := w.stepFast(ctx, &a, &p)
-		if !ok {
-			break
-		}
-		t.rise(p.cfa)
-		current.add(&p, a.step)
-		if p.how != pastReturn {
-			w.endFast(f)
-			return nil
-		}
-		w.leaveFast(&a, r, &p, pc)
-		if len(current.frames)&63 == 0 && ctx.Err() != nil {
-			break
-		}
-	}
-	f, _ = w.writeFrames(f, &a)
-	return f
-}
-
-// enterFast prepares walkFast for a stretch of frames from f on.
-func (w *walker) enterFast(ctx context.Context, f *frame) (a fastPlace, ok bool) {
-	if f.module == nil {
-		return a, false
-	}
 	if w.fast.rows == nil {
 		w.fast.rows = new([fastSlots]fastRow)
 	}
-	sp, err := f.compiledValue(ctx, w.fast.sp)
-	if err != nil {
-		return a, false
-	}
-	w.fast.first = f
-	w.fast.retracing.enter(w, f)
-	step := Step{PC: f.pc, Offset: f.offset, Owner: uint32(f.module.ID), Found: code.IndexOf(f.found), Exact: f.exact, Back: uint8(f.offset - f.lookup)}
-	return fastPlace{module: f.module, step: step, sp: sp, fp: fastRegister{kind: fastFirst}}, true
-}
-
-// stepFast computes the CFA of a frame and finds its return address. It returns false where the
-// row alone does not lead on.
-func (w *walker) stepFast(ctx context.Context, a *fastPlace, p *pastFrame) (pc uint64, ok bool) {
-	base := a.sp
-	if p.flags&fastByFP != 0 {
-		if base, ok = w.fastValue(ctx, &a.fp); !ok {
-			return 0, false
+	stack, start := w.input.sample.Stack, w.input.sample.StackStart
+	order, mask := w.machine.Order, w.thread.binding.ReturnAddressMask
+	distance, addresses := uint64(w.machine.Description.CallDistance), w.machine.addresses
+	var sp uint64 // of f, where it is known
+	isSPKnown := false
+	for f.module != nil && f.index+1 != w.segment.limit {
+		r := w.fastRow(f)
+		if r == nil {
+			return f
 		}
-	}
-	p.cfa = (base + uint64(int64(p.offset))) & w.machine.addresses
-	if p.flags&fastEnds != 0 {
-		p.how = pastEnd
-		return 0, true
-	}
-	place, ok := displace(p.cfa, int64(p.back), ^uint64(0))
-	if !ok {
-		return 0, false
-	}
-	if p.word, ok = w.stackWord(place); !ok {
-		p.how = pastCut
-		return 0, w.isCut(p.row, place)
-	}
-	pc = p.word
-	if mask := w.thread.binding.ReturnAddressMask; pc&mask != 0 {
-		if !p.row.Rules.WindowSave {
-			return 0, false // the row does not mark it as signed
-		}
-		pc &^= mask
-	}
-	return pc, pc != 0
-}
-
-// leaveFast goes to the caller of a frame, which has a row.
-func (w *walker) leaveFast(a *fastPlace, r *fastRow, p *pastFrame, pc uint64) {
-	module, offset, lookup := w.placed(pc, uint64(w.machine.Description.CallDistance))
-	a.module, a.sp = module, p.cfa
-	a.step = Step{PC: pc, Offset: offset, Found: code.IndexOf(r.row.By), Back: uint8(offset - lookup)}
-	if module != nil {
-		a.step.Owner = uint32(module.ID)
-	}
-	if r.flags&fastKeepsFP != 0 {
-		return
-	}
-	a.fp = fastRegister{}
-	if bits, ok := displace(p.cfa, int64(r.fp), w.machine.addresses); ok && r.flags&(fastSavesFP|fastOffsetFP) != 0 {
-		a.fp = fastRegister{bits, fastValue}
-		if r.flags&fastSavesFP != 0 {
-			a.fp.kind = fastMemory
-		}
-	}
-}
-
-// fastValue returns the value of a register.
-func (w *walker) fastValue(ctx context.Context, r *fastRegister) (uint64, bool) {
-	switch r.kind {
-	case fastMemory:
-		return w.stackWord(r.bits)
-	case fastFirst:
-		v, err := w.fast.first.compiledValue(ctx, w.fast.fp)
-		if err != nil {
-			return 0, false
-		}
-		*r = fastRegister{v, fastValue}
-	}
-	return r.bits, r.kind == fastValue
-}
-
-// stackWord returns the 8 bytes at an address of a sample's stack.
-func (w *walker) stackWord(address uint64) (v uint64, ok bool) {
-	s := w.input.sample
-	from := address - s.StackStart
-	if from >= uint64(len(s.Stack)) || uint64(len(s.Stack))-from < 8 {
-		return 0, false
-	}
-	return integer(s.Stack[from:from+8:from+8], w.machine.Order), true
-}
-
-// endFast ends a walk with the frames that walkFast went over from f on.
-func (w *walker) endFast(f *frame) {
-	t := &w.fast.retracing
-	how := t.current.frames[len(t.current.frames)-1].how
-	if t.isHigh {
-		w.walked, t.tail, t.current.isWhole = f.index, t.current.steps, true
-	} else if _, isRepeated := w.writeFrames(f, nil); isRepeated { // as no other walk finds
-		return
-	}
-	w.stack.Stopped = stopCut
-	if how == pastEnd {
-		w.stack.Stopped = stopUndefined
-	}
-}
-
-// writeFrames makes the frames that walkFast went over from f on, and the one that it came to,
-// which it returns; a is nil where the walk has ended. isRepeated: it goes in a cycle.
-func (w *walker) writeFrames(f *frame, a *fastPlace) (next *frame, isRepeated bool) {
-	t := &w.fast.retracing
-	frames, steps := t.current.frames, t.current.steps
-	for i := range frames {
-		p := &frames[i]
-		f.source, f.cfa, f.cfaSpace, f.hasCFA, f.compiled, f.isPlain = p.row, p.cfa, locexpr.DefaultSpace, true, true, true
-		f.settle(p.row.Fast.Same)
 		w.walked = f.index + 1
-		if p.how != pastReturn {
-			return nil, false
+		v := sp
+		if !isSPKnown || r.register != w.fast.sp {
+			var err error
+			if v, err = f.compiledValue(ctx, int(r.register)); err != nil {
+				return f
+			}
 		}
+		cfa := (v + uint64(int64(r.cfa))) & addresses
+		place, ok := displace(cfa, int64(r.back), ^uint64(0))
+		from := place - start
+		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
+			return f
+		}
+		pc := integer(stack[from:from+8:from+8], order)
+		if pc&mask != 0 {
+			if !r.row.Rules.WindowSave {
+				return f // the row does not mark it as signed
+			}
+			pc &^= mask
+		}
+		if pc == 0 {
+			return f
+		}
+		f.source, f.cfa, f.cfaSpace, f.hasCFA, f.compiled, f.isPlain = r.row, cfa, locexpr.DefaultSpace, true, true, true
+		f.settle(r.same)
 		caller := w.nextFrame(f)
-		caller.found, caller.restsOnGuess = p.row.By, f.isGuess()
-		var module *code.Module
-		var step *Step
-		if i+1 < len(frames) {
-			module, step = frames[i+1].module, &steps[i+1]
+		caller.pc, caller.found, caller.restsOnGuess = pc, r.row.By, f.isGuess()
+		if s := w.recent.segment; s != nil && pc-distance-s.Start < s.End-s.Start {
+			caller.module, caller.lookup = s.Module, s.ObjectAddress(pc-distance)
+			caller.offset = caller.lookup + distance
 		} else {
-			module, step = a.module, &a.step
+			w.place(caller)
 		}
-		caller.module, caller.pc, caller.offset, caller.lookup = module, step.PC, step.Offset, step.Named()
 		if w.repeats(f) {
-			return nil, true
+			return nil
+		}
+		isSPKnown = false
+		if r.hasSP {
+			sp, isSPKnown = displace(cfa, int64(r.sp), addresses)
 		}
 		f = caller
+		if f.index&63 == 0 && ctx.Err() != nil {
+			return f
+		}
 	}
-	t.checked = f.index
-	return f, false
+	return f
 }
 
 // compiledValue returns the value of the register with an index in compiled rows.

@@ -21,11 +21,6 @@ type Sample struct {
 	// Code is the code of the sample's process, for samples of one Walker whose processes
 	// differ; nil: the Walker's process's.
 	Code SampleCode
-	// CodeVersion is a number for the content of Code: samples with the same number have the same
-	// code at every address. 0: no other sample need have it.
-	CodeVersion uint64
-	// Task is a number for the thread, whose samples have most of their frames in common.
-	Task uint32
 	// OtherArchs are the architectures of further samples of one Process: of the 32-bit
 	// processes of a 64-bit kernel.
 	OtherArchs []string

@@ -307,23 +307,16 @@ func (w *walker) place(f *frame) {
 	if f.exact {
 		distance = 0
 	}
-	f.module, f.offset, f.lookup = w.placed(f.pc, distance)
-}
-
-// placed returns the module of an address that is at a distance behind the code that it is of,
-// and that address and the code's in the module; nil: there is none.
-func (w *walker) placed(pc, distance uint64) (m *code.Module, offset, lookup uint64) {
-	if s := w.segmentAt(pc - distance); s != nil {
-		w.recent.segment = s
-		lookup = s.ObjectAddress(pc - distance)
-		return s.Module, lookup + distance, lookup
+	if w.recent.segment = w.segmentAt(f.pc - distance); w.recent.segment != nil {
+		f.module, f.lookup = w.recent.segment.Module, w.recent.segment.ObjectAddress(f.pc-distance)
+		f.offset = f.lookup + distance
+		return
 	}
 	// A trampoline may be the first instruction of its module.
-	if w.recent.segment = w.segmentAt(pc); w.recent.segment == nil {
-		return nil, 0, 0
+	if w.recent.segment = w.segmentAt(f.pc); w.recent.segment != nil {
+		f.module, f.offset = w.recent.segment.Module, w.recent.segment.ObjectAddress(f.pc)
+		f.lookup = f.offset
 	}
-	offset = w.recent.segment.ObjectAddress(pc)
-	return w.recent.segment.Module, offset, offset
 }
 
 // continueAt moves a frame that is returned to at the start of JIT code into that code.
@@ -545,7 +538,7 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: source.Switches}
 	}
 	if caller == nil {
-		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: undefinedReturn}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is undefined"}
 	}
 	if source.By == trace.ByRules && caller.pc != 0 {
 		if may, err := w.mayReturnTo(ctx, caller); err != nil {
@@ -569,7 +562,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 	rules := f.source.Rules
 	switch rule, ok := rules.Rule(rules.ReturnAddress); {
 	case ok && rule.Kind == cfi.Undefined:
-		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: undefinedReturn}
+		return nil, trace.Stopped{Reason: trace.StopOutermost, Detail: "the return address is undefined"}
 	case f.isGuessed():
 		return w.guess(ctx, f, cause)
 	case f.hasRecordBelow():
@@ -611,9 +604,6 @@ func (w *walker) isCode(address uint64) bool {
 	_, executable := w.input.memory.Mapped(address)
 	return executable
 }
-
-// undefinedReturn says that a row has no return address.
-const undefinedReturn = "the return address is undefined"
 
 // zeroReturnAddress says that a row leads to address 0.
 const zeroReturnAddress = "the return address is 0"

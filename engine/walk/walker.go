@@ -180,8 +180,6 @@ const (
 // innermost first, and returns why the stack ends, without the addresses of this sample. owner
 // is the Owner of code in no module.
 func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, trace.Stopped) {
-	t := &k.walker.fast.retracing
-	t.begin(s)
 	k.walker.sampling = true
 	stack := k.walk(ctx, s)
 	for _, f := range k.walker.frames[:k.walker.walked] {
@@ -193,21 +191,12 @@ func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Ste
 		}
 		steps = append(steps, step)
 	}
-	steps = append(steps, t.tail...)
-	t.remember()
 	return steps, stack.Stopped
 }
-
-// Shared returns how many frames at the outer end of the sample that was traced last are those
-// at the outer end of the last one with its Task before.
-func (k *Walker) Shared() int { return k.walker.fast.retracing.shared }
 
 // IsSignalFrame reports whether a frame of the sample that was traced last is a signal
 // trampoline, 0 being the top one.
 func (k *Walker) IsSignalFrame(i int) bool {
-	if i >= k.walker.walked {
-		return false // it was walked in another sample
-	}
 	f := k.walker.frames[i]
 	return f.source != nil && f.source.IsSignalFrame()
 }
@@ -215,9 +204,6 @@ func (k *Walker) IsSignalFrame(i int) bool {
 // IsEvaluated reports whether the CFA of a frame of the sample that was traced last was
 // evaluated, and not computed by a compiled row.
 func (k *Walker) IsEvaluated(i int) bool {
-	if i >= k.walker.walked {
-		return false
-	}
 	f := k.walker.frames[i]
 	return f.hasCFA && !f.compiled
 }

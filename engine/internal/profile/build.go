@@ -39,7 +39,7 @@ type profileBuilder struct {
 	modules   map[placement]int32
 	met       chan framePlace // modules whose names will be needed; nil: none will
 	frames    map[walk.Step]uint32
-	trails    []trail // trailCount for each sampler
+	trails    [trailCount]trail
 	recent    [1 << recentBits]recentFrame
 	places    []framePlace
 	tree      *trie.Trie      // of out.Stacks
@@ -193,29 +193,14 @@ type trail struct {
 	stacks []uint32
 }
 
-// trailCount is how many trails are kept for each goroutine that walks: enough for the threads
-// that run at a time. The first ones are for stacks that were not walked.
+// trailCount is how many trails are kept: enough for the threads that run at a time.
 const trailCount = 16
-
-// trailOf returns the number of the trail for a thread.
-func trailOf(tid int) int { return int(uint(tid) % trailCount) } //nolint:gosec // below trailCount
-
-// trail returns the trail with a number.
-func (b *profileBuilder) trail(number int) *trail {
-	for number >= len(b.trails) {
-		b.trails = append(b.trails, make([]trail, trailCount)...)
-	}
-	return &b.trails[number]
-}
 
 // stack returns the index of the stack of a sample.
 func (b *profileBuilder) stack(w *walkedBatch, s *walkedSample) (stack uint32) {
 	frames := w.frames[s.first : s.first+s.frames]
-	p := b.trail(s.trail)
-	depth := min(s.shared, len(p.frames))
-	if depth > 0 {
-		stack = p.stacks[depth-1]
-	}
+	p := &b.trails[uint(s.tid)%trailCount]
+	depth := 0
 	for last := len(frames) - 1; depth < len(p.frames) && depth <= last && p.frames[depth] == frames[last-depth]; {
 		stack = p.stacks[depth]
 		depth++

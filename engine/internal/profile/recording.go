@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
@@ -49,8 +48,7 @@ type recording struct {
 	generated generatedCode
 	opened    []*object.Object
 	mapped    []*object.Mapping // files that opened objects are parts of
-	samplers  atomic.Int64
-	sched     *schedReader // of the scheduler's events; nil: they are not read
+	sched     *schedReader      // of the scheduler's events; nil: they are not read
 	// ownKernel reads the running kernel's names.
 	ownKernel func() (*kallsyms.Table, error)
 

@@ -30,8 +30,6 @@ type walkedSample struct {
 	first    int // index of its frames in the batch, innermost first
 	kernel   int // how many of them are the kernel's, or a guest's
 	frames   int
-	trail    int // whose last stack had the same outer frames
-	shared   int // how many
 	stopped  trace.Stopped
 	space    *codeSpace
 	problem  string
@@ -60,7 +58,7 @@ func newWalkedSample(recorded *perfdata.Sample, space *codeSpace, first int) wal
 	return walkedSample{
 		event: recorded.Event, pid: recorded.PID, tid: recorded.TID, cpu: recorded.CPU, comm: recorded.Comm, time: recorded.Time, weight: recorded.Period,
 		first: first, space: space, problem: recorded.Problem, wait: waitIn(recorded), runtimes: runtimesIn(recorded),
-		source: recorded.DataSource, latency: recorded.Latency, trail: trailOf(recorded.TID),
+		source: recorded.DataSource, latency: recorded.Latency,
 	}
 }
 
@@ -75,8 +73,6 @@ type sampler struct {
 	registers registerReader
 	narrow    narrowSampler // of 32-bit processes
 	runtimes  perfdata.RuntimeStack
-	first     int              // of its trails
-	isTraced  [trailCount]bool // whether the last stack of each was walked to its end
 	// version is the space of the sample before.
 	version uint64
 	space   *codeSpace
@@ -84,7 +80,6 @@ type sampler struct {
 
 func (r *recording) sampler() *sampler {
 	s := &sampler{recording: r, atCalls: r.callersAreAtCalls(), walker: r.process.Walker(), sample: walk.Sample{Sample: trace.Sample{Arch: r.arch}}}
-	s.first = int(r.samplers.Add(1)) * trailCount
 	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
 		s.desc = m.Description
 	}
@@ -115,23 +110,18 @@ func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch)
 
 func (s *sampler) walkSample(ctx context.Context, recorded *perfdata.Sample, out *walkedBatch) {
 	w := newWalkedSample(recorded, s.spaceOf(recorded.Space), len(out.frames))
-	wasTraced, isTraced := s.isTraced[w.trail], &s.isTraced[w.trail]
-	*isTraced = false
 	s.code.set(w.space, recorded.Time)
 	err := object.Guard(func() error {
 		s.guestFrames(recorded, out)
 		s.kernelFrames(recorded, out)
 		w.kernel = len(out.frames) - w.first
 		w.stopped = s.userFrames(ctx, recorded, w.space, out)
-		if wasTraced && *isTraced {
-			w.shared = s.walker.Shared()
-		}
 		return nil
 	})
 	if err != nil {
 		w.stopped = trace.Stopped{Reason: trace.StopNoMemory, Detail: err.Error()}
 	}
-	w.frames, w.trail = len(out.frames)-w.first, s.first+w.trail
+	w.frames = len(out.frames) - w.first
 	out.samples = append(out.samples, w)
 }
 
@@ -219,19 +209,12 @@ func (s *sampler) userFrames(ctx context.Context, recorded *perfdata.Sample, spa
 	// The bytes of the stack begin at its pointer.
 	s.sample.StackStart, _ = s.sample.Registers.Uint64(desc.SP, desc.ByteOrder)
 	s.sample.Stack = recorded.Stack
-	slot := trailOf(recorded.TID)
-	s.sample.Task, s.sample.CodeVersion = uint32(slot), 0 //nolint:gosec // below trailCount
-	if len(space.dumps) == 0 {
-		s.sample.CodeVersion = recorded.Space.Code + 1
-	}
 	first := len(out.frames)
 	var stopped trace.Stopped
 	out.frames, stopped = s.walker.Trace(ctx, &s.sample, uint32(recorded.PID), out.frames)
 	if len(out.frames) > first+1 && recorded.Mode == perfdata.ModeKernel && s.walker.IsSignalFrame(0) {
-		out.frames = out.frames[:first+1]
-		return stopRestoring
+		out.frames, stopped = out.frames[:first+1], stopRestoring
 	}
-	s.isTraced[slot] = true
 	return stopped
 }
 
