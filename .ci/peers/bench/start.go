@@ -27,7 +27,7 @@ func start(b *bench) (list []*contest, err error) {
 		c.goals = []goal{{figure: processors, most: 6e6}}
 		return c
 	}
-	// Without the name of a plugin it says what it expects, and ends with 1.
+	// Without the name of a plugin it prints what it expects, and ends with 1.
 	plugins := &contest{input: "what starts plugins", ours: entry{tool: "unwindd-plugins", argv: []string{b.unwindd + "-plugins"}, exit: 1}, goals: []goal{{figure: processors, most: 4e6}}}
 	stack := b.coreContest("the stack of a small core", 1, program, core)
 	stack.goals = append(stack.goals, goal{figure: processors, tool: "gdb", most: 0.3}, goal{figure: memory, most: 25 << 10})
