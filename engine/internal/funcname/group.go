@@ -4,8 +4,20 @@ package funcname
 
 // This file finds the ends of bracketed text within names.
 
-// closers are the brackets that end groups.
-var closers = map[byte]byte{'<': '>', '(': ')', '[': ']', '{': '}'}
+// closer returns the bracket that ends a group; 0 where a character begins none.
+func closer(c byte) byte {
+	switch c {
+	case '<':
+		return '>'
+	case '(':
+		return ')'
+	case '[':
+		return ']'
+	case '{':
+		return '}'
+	}
+	return 0
+}
 
 // Groups finds the ends of groups. Its memory is used again.
 type Groups struct{ open []byte }
@@ -18,7 +30,7 @@ func (g *Groups) End(s string, start int) int {
 	for i := start; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '<', '(', '[', '{':
-			g.open = append(g.open, closers[c])
+			g.open = append(g.open, closer(c))
 		case '>':
 			if i > 0 && s[i-1] == '-' || g.open[len(g.open)-1] != '>' {
 				continue // an arrow, or a comparison in round brackets

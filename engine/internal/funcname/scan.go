@@ -291,7 +291,7 @@ func (s *scanner) qualified(text string, depth int) string {
 func cutAs(text string) (implementer, trait string, isTrait bool) {
 	var g Groups
 	for i := 0; i < len(text); i++ {
-		if closers[text[i]] != 0 {
+		if closer(text[i]) != 0 {
 			i = g.End(text, i) - 1
 		} else if hasPrefixAt(text, i, " as ") {
 			return text[:i], text[i+len(" as "):], true

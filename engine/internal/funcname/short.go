@@ -35,12 +35,33 @@ func Of(s *trace.Symbol) string {
 // interpreters stay, and so does every name that would be longer. linkage and file are the name in
 // the symbol table and the source file of the function; "" where they are not known.
 func Short(function, linkage, file string) string {
-	short := function
+	key := CacheKey{Function: function}
 	switch {
 	case len(function) > maxName || !strings.ContainsAny(function, "<({[:`'!"):
+		return function
 	case IsGo(function, file):
-		short = FoldBrackets(function, "[...]")
+		key.Style = styleGo
 	case strings.HasPrefix(linkage, dMangled) || strings.HasSuffix(file, dFile):
+		key.Style = styleD
+	}
+	return shortNames.Get(key, shortOf)
+}
+
+// The styles of names by which shortNames has them; 0 for others.
+const (
+	styleGo = 'g'
+	styleD  = 'd'
+)
+
+var shortNames Cache[string]
+
+// shortOf shortens a name of a style.
+func shortOf(key CacheKey) string {
+	function, short := key.Function, key.Function
+	switch {
+	case key.Style == styleGo:
+		short = FoldBrackets(function, "[...]")
+	case key.Style == styleD:
 		short = shortD(function)
 	case isPath(function):
 		short = shortPath(function)
@@ -71,7 +92,7 @@ func isPath(function string) bool {
 	hasMark := false
 	for i := 0; i < len(function); i++ {
 		switch c := function[i]; {
-		case closers[c] != 0:
+		case closer(c) != 0:
 			hasMark = hasMark || c != '['
 			i = g.End(function, i) - 1
 		case c == '"' && !strings.HasSuffix(strings.TrimRight(function[:i], `" `), "operator"): // of Ada
@@ -290,7 +311,7 @@ func pathParts(name string) (parts []string, separator string) {
 	start := 0
 	for i := 0; i < len(name); i++ {
 		switch {
-		case closers[name[i]] != 0:
+		case closer(name[i]) != 0:
 			i = max(g.End(name, i)-1, i)
 		case hasPrefixAt(name, i, separator):
 			parts = append(parts, name[start:i])

@@ -120,8 +120,8 @@ func isBalanced(name string) bool {
 		switch c := name[i]; {
 		case hasPrefixAt(name, i, "operator") && (i == 0 || !isIdentifier(name[i-1])):
 			i += len("operator") + len(operatorAt(name, i+len("operator"))) - 1
-		case closers[c] != 0:
-			open = append(open, closers[c])
+		case closer(c) != 0:
+			open = append(open, closer(c))
 		case c == '>' && i > 0 && name[i-1] == '-':
 		case c == '>' || c == ')' || c == ']' || c == '}':
 			if len(open) == 0 || open[len(open)-1] != c {

@@ -141,7 +141,6 @@ func ofWave(th *trace.Thread) []string {
 // reader makes the calls of frames.
 type reader struct {
 	isFirst bool                   // by the rules of the first version
-	names   map[[2]string]name     // by function and file
 	named   map[*trace.Module]bool // modules of which a function has a name
 	calls   []call
 
@@ -176,7 +175,7 @@ func callsOf(c *Crash, isFirst bool) []call {
 
 // newReader makes the reader of a stack's frames.
 func newReader(s *trace.Stack) *reader {
-	r := &reader{names: map[[2]string]name{}, named: map[*trace.Module]bool{}, runtimes: map[*trace.Module]bool{}}
+	r := &reader{named: map[*trace.Module]bool{}, runtimes: map[*trace.Module]bool{}}
 	for i := range s.Runtimes {
 		if m := s.Runtimes[i].Module; m != nil {
 			r.runtimes[m] = true
@@ -196,19 +195,7 @@ func (r *reader) frame(f *trace.Frame) {
 	isRuntimes := isEntry || about == nil && f.Module != nil && (r.runtimes[f.Module] || len(r.runtimes) > 0 && isBridge(f.Module))
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
-		key := [2]string{s.Function, s.File}
-		if strings.HasPrefix(s.LinkageName, "_D") || s.IsDecoded && !strings.Contains(s.Function, "::") {
-			key[1] = dFile // Ada's names have dots alike
-		}
-		n, isKnown := r.names[key]
-		if !isKnown {
-			n = nameOf(s.Function, key[1], r.isFirst)
-			r.names[key] = n
-		}
-		if about != nil {
-			// Rules and tables for names of C, C++, Rust and Go are not for other languages.
-			n = name{shown: managedName(s.Function)}
-		}
+		n := r.nameOf(s, about != nil)
 		if n.shown == "" {
 			continue
 		}
@@ -240,6 +227,19 @@ func (r *reader) frame(f *trace.Frame) {
 			r.calls[count+k].level = -1 // its symbol is another frame's
 		}
 	}
+}
+
+// nameOf returns the name of a function. Rules and tables for names of C, C++, Rust and Go are not
+// for the languages of managed frames.
+func (r *reader) nameOf(s *trace.Symbol, isManaged bool) name {
+	if isManaged {
+		return name{shown: managedName(s.Function)}
+	}
+	file := s.File
+	if strings.HasPrefix(s.LinkageName, "_D") || s.IsDecoded && !strings.Contains(s.Function, "::") {
+		file = dFile // Ada's names have dots alike
+	}
+	return nameOf(s.Function, file, r.isFirst)
 }
 
 // managedName returns the name of a function of a language runtime as signatures have it.

@@ -29,22 +29,44 @@ func nameOf(function, file string, isFirst bool) name {
 	if len(function) > maxName {
 		function = function[:maxName]
 	}
-	function = strings.Map(funcname.Printable, strings.TrimSpace(function))
-	if funcname.IsGo(function, file) {
+	key := funcname.CacheKey{Function: function}
+	switch {
+	case strings.HasSuffix(file, ".go"):
+		key.Style = styleGo
+	case isFirst:
+		key.Style = styleFirst
+	case strings.HasSuffix(file, dFile):
+		key.Style = styleD
+	}
+	return names.Get(key, readName)
+}
+
+// The styles of names by which names has them; 0 for others.
+const (
+	styleGo    = 'g'
+	styleD     = 'd'
+	styleFirst = '1' // of the first version
+)
+
+var names funcname.Cache[name]
+
+// readName reads a name of a style.
+func readName(key funcname.CacheKey) name {
+	function := strings.Map(funcname.Printable, strings.TrimSpace(key.Function))
+	switch {
+	case key.Style == styleGo || funcname.IsGo(function, ""):
 		n := goName(function)
 		return name{n, n}
-	}
-	if !isFirst && strings.HasSuffix(file, dFile) {
+	case key.Style == styleD:
 		n := dName(function)
 		return name{n, n}
-	}
-	if strings.HasPrefix(function, "-[") || strings.HasPrefix(function, "+[") {
+	case strings.HasPrefix(function, "-[") || strings.HasPrefix(function, "+["):
 		return name{function, function} // Objective-C has nothing to leave out
 	}
 	if symbol.IsMangled(function) {
 		function = symbol.Demangle(function)
 	}
-	parts := pathOf(symbol.StripVersion(function), isFirst)
+	parts := pathOf(symbol.StripVersion(function), key.Style == styleFirst)
 	if len(parts) != 1 {
 		n := strings.Join(parts, "::")
 		return name{n, n}
