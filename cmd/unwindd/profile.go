@@ -251,8 +251,8 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	return r, nil
 }
 
-// joinsDevice reports whether the output has no times of single samples: then those of accelerators
-// that differ in nothing else can be joined.
+// joinsDevice reports whether the output has no times of single samples: samples of accelerators that
+// differ in nothing else can be joined then.
 func (f *profileFlags) joinsDevice() bool {
 	isCounted, selection := f.format == "text" || f.format == "folded" || f.format == "pprof", f.job.Selection()
 	return isCounted && f.http == "" && f.otlp == "" && len(f.job.Annotate) == 0 && selection.IsZero()
