@@ -231,7 +231,7 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 	p, err := e.Profile(ctx, source.path, trace.ProfileOptions{
 		Input: input, Traces: f.traces,
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, PerfMaps: f.maps, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
-		Annotate: f.job.Annotate, Progress: shown.callback(),
+		Annotate: f.job.Annotate, Progress: shown.callback(), JoinDevice: f.joinsDevice(),
 	})
 	if err != nil {
 		return nil, f.noRecording(err)
@@ -249,6 +249,13 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source *re
 		r = r.MarkGuesses()
 	}
 	return r, nil
+}
+
+// joinsDevice reports whether the output has no times of single samples: samples of accelerators that
+// differ in nothing else can be joined then.
+func (f *profileFlags) joinsDevice() bool {
+	isCounted, selection := f.format == "text" || f.format == "folded" || f.format == "pprof", f.job.Selection()
+	return isCounted && f.http == "" && f.otlp == "" && len(f.job.Annotate) == 0 && selection.IsZero()
 }
 
 // serve serves the pages of a profile until it is interrupted.

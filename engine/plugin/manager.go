@@ -452,10 +452,11 @@ func (m *Manager) ForObject(f File) (*Arch, error) {
 // ForMachine is the architecture of an ELF machine, for any OS ABI and flags.
 func (m *Manager) ForMachine(machine object.ELFMachine) (*Arch, error) {
 	what := object.DescribeMachine(machine.Number)
-	for _, d := range m.Descriptions() {
-		if recognisesMachine(d, object.ELFMachine{Number: machine.Number}) > 0 {
-			what = machine.String() // others of the number are there
-		}
+	all, _ := m.archs()
+	if slices.ContainsFunc(all, func(a *Arch) bool {
+		return recognisesMachine(a.desc, object.ELFMachine{Number: machine.Number}) > 0
+	}) {
+		what = machine.String() // others of the number are there
 	}
 	return m.choose(what, func(a *Arch) int { return recognisesMachine(a.desc, machine) })
 }

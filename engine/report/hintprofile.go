@@ -65,7 +65,7 @@ func (r *Profile) countLacks() profileLacks {
 	perStack := make([]uint64, len(r.p.Stacks))
 	for i := range r.p.Samples {
 		if s := &r.p.Samples[i]; r.isRequested(s) {
-			perStack[s.Stack]++
+			perStack[s.Stack] += s.Count()
 		}
 	}
 	for i := len(perStack) - 1; i > 0; i-- { // a caller comes before those that it called

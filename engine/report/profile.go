@@ -170,9 +170,9 @@ func (v *profileValue) amount(s *trace.ProfileSample) uint64 {
 	case !v.has(s):
 		return 0
 	case v.kind == valueOfLanes:
-		return uint64(s.ActiveLanes)
+		return uint64(s.ActiveLanes) * s.Count()
 	}
-	return s.Weight
+	return s.Total()
 }
 
 // has reports whether a sample has the value at all.

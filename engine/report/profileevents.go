@@ -146,8 +146,8 @@ func (c *eventChoice) count() {
 		if s.Time != 0 && (s.Event < 0 || !c.p.Events[s.Event].OtherClock) {
 			c.first, c.last = min(c.first, s.Time), max(c.last, s.Time)
 		}
-		c.samples[s.Event+1]++
-		c.weights[s.Event+1] = add(c.weights[s.Event+1], s.Weight)
+		c.samples[s.Event+1] += int(s.Count()) //nolint:gosec // 65,536 at most
+		c.weights[s.Event+1] = add(c.weights[s.Event+1], s.Total())
 	}
 }
 

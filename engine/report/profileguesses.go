@@ -36,9 +36,9 @@ func (r *Profile) countGuesses() (c guessCounts) {
 		if !r.isRequested(s) {
 			continue
 		}
-		c.all++
-		c.guessed += uint64(marks[s.Stack] & isGuessed)
-		c.gaps += uint64(marks[s.Stack] & hasGap / hasGap)
+		c.all += s.Count()
+		c.guessed += uint64(marks[s.Stack]&isGuessed) * s.Count()
+		c.gaps += uint64(marks[s.Stack]&hasGap/hasGap) * s.Count()
 	}
 	return c
 }

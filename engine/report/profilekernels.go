@@ -76,7 +76,7 @@ func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kerne
 		if !counted[s.Event+1] {
 			continue
 		}
-		perStack[s.Stack] = add(perStack[s.Stack], s.Weight)
+		perStack[s.Stack] = add(perStack[s.Stack], s.Total())
 		kernel := kernelOf[s.Stack]
 		if kernel < 0 {
 			continue
@@ -85,11 +85,11 @@ func (r *Profile) countKernels(isCounted func(event int16) bool) (counts []kerne
 		if c.states == nil {
 			c.states = make([]uint64, max(1, len(r.p.States)))
 		}
-		c.weight = add(c.weight, s.Weight)
-		c.samples++
-		c.lanes += uint64(s.ActiveLanes)
+		c.weight = add(c.weight, s.Total())
+		c.samples += s.Count()
+		c.lanes += uint64(s.ActiveLanes) * s.Count()
 		if int(s.State) < len(c.states) {
-			c.states[s.State] = add(c.states[s.State], s.Weight)
+			c.states[s.State] = add(c.states[s.State], s.Total())
 		}
 	}
 	for i := range counts {

@@ -29,7 +29,7 @@ func (r *Profile) stateValues(value *profileValue) (list []profileValue) {
 	var weights [256]uint64
 	for i := range r.p.Samples {
 		if s := &r.p.Samples[i]; value.has(s) {
-			weights[s.State] = add(weights[s.State], s.Weight)
+			weights[s.State] = add(weights[s.State], s.Total())
 		}
 	}
 	var states []int

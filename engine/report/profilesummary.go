@@ -77,12 +77,12 @@ func (t *summary) samples() {
 		if !t.r.isRequested(s) {
 			continue
 		}
-		t.count++
-		t.perStack[s.Stack]++
-		t.perStop[s.Stop]++
+		t.count += s.Count()
+		t.perStack[s.Stack] += s.Count()
+		t.perStop[s.Stop] += s.Count()
 		e := &perEvent[t.r.valueOf[s.Event+1]]
-		e.samples++
-		e.weight = add(e.weight, s.Weight)
+		e.samples += s.Count()
+		e.weight = add(e.weight, s.Total())
 		sampled[s.Thread] = true
 	}
 	processes, threads := map[int]bool{}, map[[2]int]bool{}

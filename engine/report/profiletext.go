@@ -273,7 +273,7 @@ func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profile
 		if s.Event != v.event {
 			continue
 		}
-		c.samples++
+		c.samples += int(s.Count()) //nolint:gosec // 65,536 at most
 		c.total = add(c.total, v.amount(s))
 		k := key{names[s.Thread], s.Stack}
 		n, ok := known[k]
@@ -284,8 +284,8 @@ func (t *profileText) leaves(v *profileValue, c *profileCount) (leaves []profile
 		}
 		l := &leaves[n]
 		l.weight = add(l.weight, v.amount(s))
-		l.samples++
-		l.lanes += uint64(s.ActiveLanes)
+		l.samples += s.Count()
+		l.lanes += uint64(s.ActiveLanes) * s.Count()
 	}
 	return leaves
 }

@@ -2,6 +2,11 @@
 
 package trace
 
+import (
+	"math"
+	"math/bits"
+)
+
 // KernelTimeEvent is the name of the event whose samples are the dispatches of kernels, each as
 // long as it ran.
 const KernelTimeEvent = "gpu-kernel-time"
@@ -99,6 +104,21 @@ type ProfileSample struct {
 	// CPU is the number of the processor that the thread was on, where HasCPU.
 	CPU    uint32
 	HasCPU bool
+	// More is how many further samples of an accelerator were the same, except for their times, of
+	// which Time is the first. See ProfileOptions.JoinDevice.
+	More uint16
+}
+
+// Count returns how many samples s stands for: 1 without More.
+func (s *ProfileSample) Count() uint64 { return uint64(s.More) + 1 }
+
+// Total returns the Weight of all samples that s stands for; it does not wrap around.
+func (s *ProfileSample) Total() uint64 {
+	high, low := bits.Mul64(s.Weight, s.Count())
+	if high != 0 {
+		return math.MaxUint64
+	}
+	return low
 }
 
 // LaunchEvidence is how the stack that launched a wave is known.

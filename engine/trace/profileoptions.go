@@ -48,6 +48,10 @@ type ProfileOptions struct {
 	// their order: no sample is walked, and the profile is the same as if all were. Errors of data
 	// that is no part of the recording wrap ErrPart. None: the samples are walked here.
 	Parts []io.Reader
+	// JoinDevice makes samples of accelerators that differ in their times only one, with a count
+	// (ProfileSample.More), so that memory is in proportion to what differs. The first and the last
+	// time of each event stay.
+	JoinDevice bool
 	// Size is how many bytes of the file are the recording, from the first on; 0: all.
 	Size int64
 	// Input, where it is not nil, is the open file that the recording is read from: a regular file,

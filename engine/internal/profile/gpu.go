@@ -43,12 +43,17 @@ func (b *profileBuilder) addGPU(ctx context.Context, files []gpusamples.File, pr
 		}
 		samples += len(list[i].Dispatches)
 	}
-	// Reserved at once: growing step by step would need memory for twice the samples.
-	b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPUReserved))
+	if !o.JoinDevice {
+		// Reserved at once: growing step by step would need memory for twice the samples.
+		b.out.Samples = slices.Grow(b.out.Samples, min(samples, maxGPUReserved))
+	}
 	for _, f := range list {
 		j, err := b.newGPUJoin(f, provided, o)
 		if err != nil {
 			return err
+		}
+		if o.JoinDevice {
+			j.same = newSameSamples(&b.out)
 		}
 		if err := j.addAll(ctx); err != nil {
 			return err
@@ -128,6 +133,7 @@ type gpuJoin struct {
 	names    map[int]string // of processes
 	sampler  *sampler
 	batch    walkedBatch
+	same     *sameSamples // nil: each sample is kept
 }
 
 func (b *profileBuilder) newGPUJoin(f *gpuFile, provided *providedObjects, o *trace.ProfileOptions) (*gpuJoin, error) {
@@ -190,6 +196,9 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 		return nil
 	})
 	j.b.progress.add(n % 4096)
+	if j.same != nil {
+		j.same.end()
+	}
 	if errors.Is(err, object.ErrFileShrank) {
 		j.b.recording.problem("%v: what follows is lost", err)
 		err = nil
@@ -215,7 +224,7 @@ func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
 	}
 	if problem != "" && kernel == nil {
 		out.Stop = j.b.stop(trace.Stopped{Reason: trace.StopNoModule, Detail: problem})
-		j.b.out.Samples = append(j.b.out.Samples, out)
+		j.keep(out)
 		return
 	}
 	out.Launch, out.Stop = l.evidence, l.stop
@@ -226,7 +235,14 @@ func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
 	if problem == "" {
 		out.Stack = j.b.push(trace.ProfileStack{Caller: out.Stack, Frame: frame})
 	}
-	j.b.out.Samples = append(j.b.out.Samples, out)
+	j.keep(out)
+}
+
+// keep adds a sample to the profile, where they are joined to the others of its kind.
+func (j *gpuJoin) keep(s trace.ProfileSample) {
+	if j.same == nil || !j.same.add(&s) {
+		j.b.out.Samples = append(j.b.out.Samples, s)
+	}
 }
 
 // addDispatch adds a dispatch: to its kernel's totals, and as a sample where its duration is

@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
-// open opens a recording, while the plugin of its architecture starts. problems describe damage of
+// open opens a recording, while the plugin of its architecture starts if it has stacks to walk. problems describe damage of
 // the file that it came packed in.
 func (k *Maker) open(ctx context.Context, path string, o *trace.ProfileOptions) (f *perfdata.File, problems []string, err error) {
 	in, err := k.unpacked(path, o)
@@ -32,11 +32,11 @@ func (k *Maker) openFrom(ctx context.Context, path string, packed *unpack.Input,
 	}
 	switch {
 	case packed != nil:
-		k.startPlugin(ctx, perfdata.MappedMachine(packed.Mapping))
+		k.startPlugin(ctx, perfdata.MappedStackMachine(packed.Mapping))
 		f, err = perfdata.OpenMapped(path, packed.Mapping, o.Size, k.Unpacking)
 		problems = packed.Problems
 	default:
-		k.startPlugin(ctx, perfdata.Machine(path))
+		k.startPlugin(ctx, perfdata.StackMachine(path))
 		f, err = perfdata.OpenStart(path, o.Size, k.Unpacking)
 	}
 	if err != nil {

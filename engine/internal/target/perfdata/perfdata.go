@@ -114,21 +114,25 @@ func OpenMapped(path string, m *object.Mapping, size int64, o unpack.Options) (*
 	return f, nil
 }
 
-// Machine returns the architecture in the header of a recording, as printed by uname -m,
-// without reading its records; "" where there is none.
-func Machine(path string) string {
+// StackMachine returns the architecture in the header of a recording whose samples have stacks to
+// walk, as printed by uname -m, without reading its records; "" where there is none.
+func StackMachine(path string) string {
 	m, err := object.Map(headerFile(path))
 	if err != nil {
 		return ""
 	}
 	defer m.Close()
-	return MappedMachine(m)
+	return MappedStackMachine(m)
 }
 
-// MappedMachine is Machine for a mapped file.
-func MappedMachine(m *object.Mapping) string {
+// MappedStackMachine is StackMachine for a mapped file.
+func MappedStackMachine(m *object.Mapping) string {
 	f := &File{path: m.Path()}
 	if object.Guard(func() error { return f.readStart(m.Data()) }) != nil {
+		return ""
+	}
+	const stacks = SampleRegsUser | SampleStackUser
+	if !slices.ContainsFunc(f.Attrs(), func(a Attr) bool { return a.SampleType&stacks == stacks }) {
 		return ""
 	}
 	return f.features.Arch
