@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -66,6 +67,7 @@ type pageText struct {
 	ownCall *trace.Symbol
 
 	folder *stackFolder
+	calls  []stackpage.Call // of the last frame, to be written over
 }
 
 func newPageText(s *Stacks, o TextOptions) *pageText {
@@ -114,7 +116,9 @@ func (p *pageText) takeLine(write func()) stackpage.Line {
 }
 
 // pieces splits a line into its pieces.
-func pieces(line string) (list stackpage.Line) {
+func pieces(line string) stackpage.Line {
+	// An address is split off later.
+	list := make(stackpage.Line, 0, 2*strings.Count(line, pieceBegins)+2)
 	add := func(kind stackpage.Kind, text string) {
 		if text != "" {
 			list = append(list, stackpage.Piece{Kind: kind, Text: text})
@@ -152,23 +156,36 @@ func (p *pageText) stack(g *group) *stackpage.Stack {
 	out.Threads = threadLists(g)
 	out.Kind = g.title()
 	out.Flags = p.flags(g)
-	width := indexWidth(first)
 	p.read(first)
 	p.ownCall = nil
 	if r := p.reading; r.HasOwn && first.Thread.Crashed && !p.isOwnShown {
 		p.ownCall, p.isOwnShown = &first.Frames[r.Own].Symbols[r.Level], true
 	}
-	own, next := p.chain(first.Frames, &first.Gap, 0, width)
-	out.Parts = append(out.Parts, stackpage.Part{Frames: own, End: p.take(func() { p.text.end(g, 0) })})
-	for i := range first.Launchers {
-		l := &first.Launchers[i]
-		part := stackpage.Part{Launch: p.take(func() { p.launch(l) })}
-		p.thread, p.reading = l.Thread, &signature.Reading{Rows: signature.Behind(l.Frames)}
-		part.Frames, next = p.chain(l.Frames, &l.Gap, next, width)
-		part.End = p.take(func() { p.text.end(g, i+1) })
-		out.Parts = append(out.Parts, part)
-	}
+	out.Parts = p.parts(g)
 	return out
+}
+
+// parts are the frames of a group's threads, made while they are written.
+func (p *pageText) parts(g *group) iter.Seq[stackpage.Part] {
+	first := g.first
+	width, next := indexWidth(first), 0
+	frames := func(list []trace.Frame, gap *trace.Gap) func(func(*stackpage.Frame)) {
+		return func(write func(*stackpage.Frame)) { next = p.chain(list, gap, next, width, write) }
+	}
+	end := func(n int) []stackpage.Line { return p.take(func() { p.text.end(g, n) }) }
+	return func(yield func(stackpage.Part) bool) {
+		if !yield(stackpage.Part{Frames: frames(first.Frames, &first.Gap), End: end(0)}) {
+			return
+		}
+		for i := range first.Launchers {
+			l := &first.Launchers[i]
+			launch := p.take(func() { p.launch(l) })
+			p.thread, p.reading = l.Thread, &signature.Reading{Rows: signature.Behind(l.Frames)}
+			if !yield(stackpage.Part{Launch: launch, Frames: frames(l.Frames, &l.Gap), End: end(i + 1)}) {
+				return
+			}
+		}
+	}
 }
 
 // flags are marks in the title of a stack.
@@ -293,34 +310,44 @@ func cutShort(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// chain is the frames of a thread, as the text form has them.
-func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int) (list []stackpage.Frame, next int) {
+// chain writes the frames of a thread, as the text form has them, and returns the index of the next.
+func (p *pageText) chain(frames []trace.Frame, gap *trace.Gap, index, width int, write func(*stackpage.Frame)) (next int) {
+	var note *stackpage.Frame // not yet written: the frames behind it may follow
+	flush := func() {
+		if note != nil {
+			write(note)
+			note = nil
+		}
+	}
 	c := chain{
 		isWhole: p.noFold,
 		names:   p.names,
 		rows:    p.reading.Rows,
 		frames: func(frames []trace.Frame, index int) int {
-			shown, next := p.frames(frames, index, width)
-			list = append(list, shown...)
-			return next
+			flush()
+			return p.frames(frames, index, width, write)
 		},
 		note: func(text string) {
-			line := p.takeLine(func() { p.printf("  %s\n", p.paint.faint(text)) })
-			list = append(list, stackpage.Frame{Note: line})
+			flush()
+			note = &stackpage.Frame{Note: p.takeLine(func() { p.printf("  %s\n", p.paint.faint(text)) })}
 		},
 		behind: func(frames []trace.Frame, index int) {
-			list[len(list)-1].Folded, _ = p.frames(frames, index, width)
+			p.frames(frames, index, width, func(f *stackpage.Frame) {
+				note.Folded = append(note.Folded, stackpage.Frame{Calls: slices.Clone(f.Calls)})
+			})
 		},
 	}
-	return list, c.write(frames, gap, index)
+	next = c.write(frames, gap, index)
+	flush()
+	return next
 }
 
-// frames are frames and their tail callers, of which the first has an index, and the index of
-// the next.
-func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackpage.Frame, next int) {
+// frames writes frames and their tail callers, of which the first has an index, and returns the
+// index of the next.
+func (p *pageText) frames(frames []trace.Frame, index, width int, write func(*stackpage.Frame)) (next int) {
 	for i := range frames {
 		f := &frames[i]
-		var out stackpage.Frame
+		calls := p.calls[:0]
 		for level := range max(len(f.Symbols)-1, 0) {
 			s := &f.Symbols[level]
 			c := p.call(f, s, p.takeLine(func() { p.inlinedLine(f, s, index, width) }))
@@ -328,19 +355,14 @@ func (p *pageText) frames(frames []trace.Frame, index, width int) (list []stackp
 			c.IsInlined, c.IsGuess, c.FoundBy, c.Module = true, c.IsGuess || s.ScopeBySource, "", ""
 			c.Source = p.marked(func() { p.sourceLines(f, s) })
 			c.Locals = p.locals(f, level)
-			out.Calls = append(out.Calls, c)
+			calls = append(calls, c)
 			index++
 		}
-		out.Calls = append(out.Calls, p.physical(f, index, width))
-		list = append(list, out)
-		list, index = p.tailCallers(list, f, index+1, width)
+		p.calls = append(calls, p.physical(f, index, width))
+		write(&stackpage.Frame{Calls: p.calls})
+		index = p.frames(f.TailCallers(), index+1, width, write)
 	}
-	return list, index
-}
-
-func (p *pageText) tailCallers(list []stackpage.Frame, f *trace.Frame, index, width int) ([]stackpage.Frame, int) {
-	callers, next := p.frames(f.TailCallers(), index, width)
-	return append(list, callers...), next
+	return index
 }
 
 // call is a function at a frame, with its line of the text.
@@ -371,11 +393,13 @@ func (p *pageText) withAddress(line stackpage.Line) stackpage.Line {
 	if len(line) == 0 || line[0].Kind != stackpage.Plain {
 		return line
 	}
-	before, after, ok := strings.Cut(line[0].Text, "0x")
-	if !ok {
+	text := line[0].Text
+	at := strings.Index(text, "0x")
+	if at < 0 {
 		return line
 	}
-	return append(stackpage.Line{{Text: before}, {Kind: stackpage.Address, Text: "0x" + after}}, line[1:]...)
+	line[0].Text = text[:at]
+	return slices.Insert(line, 1, stackpage.Piece{Kind: stackpage.Address, Text: text[at:]})
 }
 
 // withFullName adds a function's full name to the piece of a line that has its short one.
@@ -442,7 +466,7 @@ func (p *pageText) aboutTarget(globals []Global) *stackpage.About {
 	for i := range globals {
 		g := &globals[i]
 		v := stackpage.Variable{Lines: p.take(func() { p.global(globals, g) }), Type: p.typeOf(&g.Value)}
-		v.Parts = p.parts(&g.Value, g.Language, 0)
+		v.Parts = p.valueParts(&g.Value, g.Language, 0)
 		out.Globals = append(out.Globals, v)
 	}
 	return out

@@ -61,7 +61,7 @@ func (p *pageText) variables(list []trace.FrameVariable, all trace.LaneSet) (out
 			v := &same[i]
 			out = append(out, stackpage.Variable{
 				Lines: p.take(func() { p.variable(v, all) }), Type: p.typeOf(&v.Value),
-				Parts: p.parts(&v.Value, v.Language, 0),
+				Parts: p.valueParts(&v.Value, v.Language, 0),
 			})
 		}
 	}
@@ -76,8 +76,8 @@ func (p *pageText) typeOf(v *trace.Value) string {
 	return escape.Text(v.Type)
 }
 
-// parts are the parts of a value, as far as the page's limit allows.
-func (p *pageText) parts(v *trace.Value, language uint64, depth int) (out []stackpage.Value) {
+// valueParts are the parts of a value, as far as the page's limit allows.
+func (p *pageText) valueParts(v *trace.Value, language uint64, depth int) (out []stackpage.Value) {
 	if depth == maxPageDepth || p.values < len(v.Children) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (p *pageText) parts(v *trace.Value, language uint64, depth int) (out []stac
 	for i := range v.Children {
 		c := &v.Children[i]
 		part := stackpage.Value{Name: escape.Text(partName(c)), Type: escape.Text(c.Type), Text: escape.Text(value.Line(c, language))}
-		if part.Parts = p.parts(c, language, depth+1); part.Parts != nil {
+		if part.Parts = p.valueParts(c, language, depth+1); part.Parts != nil {
 			part.Text = cutShort(part.Text, maxPageValueText)
 		}
 		part.Note = leftOut(c, len(part.Parts))

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"weak"
 
@@ -157,5 +158,34 @@ func TestPackedThreadsAreTheSameWhileTheyAreReferredTo(t *testing.T) {
 	all := list.Threads()
 	if all[5000] != kept || &all[0] != &list.Threads()[0] || len(all) != count {
 		t.Error("all threads are not the ones that are referred to")
+	}
+}
+
+// TestPackedThreadsAreReadAtOnce has one thread for all who ask for it at the same time.
+func TestPackedThreadsAreReadAtOnce(t *testing.T) {
+	var p PackedThreads
+	const count = 2 * leastPacked
+	for i := range count {
+		p.Add(&trace.Thread{Handle: uint64(i), ID: fmt.Sprint(i), Wave: &sdk.Wave{InGroup: uint32(i), HasInGroup: true}})
+	}
+	list := p.List()
+	var read [4][]*trace.Thread
+	var group sync.WaitGroup
+	for k := range read {
+		group.Go(func() {
+			for i, th := range list.All() {
+				if th.ID != list.ID(i) || th.Wave.InGroup != uint32(i) {
+					t.Errorf("thread %d is %q of %d", i, th.ID, th.Wave.InGroup)
+				}
+				read[k] = append(read[k], th)
+			}
+			list.Threads()
+		})
+	}
+	group.Wait()
+	for _, other := range read[1:] {
+		if !slices.Equal(other, read[0]) {
+			t.Error("threads that are referred to were made twice")
+		}
 	}
 }

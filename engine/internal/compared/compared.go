@@ -5,6 +5,7 @@
 package compared
 
 import (
+	"hash/maphash"
 	"path"
 	"slices"
 	"strings"
@@ -81,6 +82,10 @@ var leftOut = trace.ComparedFrame{Function: "[frames that were left out]"}
 // Reader makes targets. It keeps what it found out of names, and is for one goroutine at a time.
 type Reader struct {
 	names map[nameKey]*name
+	// stacks are the stacks of the target that is walked, by hashes: many of its threads have the same.
+	stacks map[uint64][]trace.ComparedFrame
+	seed   maphash.Seed
+	frames []trace.ComparedFrame // of the last thread, to be written over
 }
 
 // nameKey is a function's name, and what else tells how it is read.
@@ -126,6 +131,7 @@ func clip(s string) string {
 
 // Target returns a process as it is compared. It takes over its lists.
 func (r *Reader) Target(p *Process) *comparison.Target {
+	r.stacks, r.frames = nil, nil
 	if p.Unread != "" {
 		return p.base()
 	}
@@ -133,8 +139,9 @@ func (r *Reader) Target(p *Process) *comparison.Target {
 	roles := r.roles(p)
 	t := p.base()
 	t.Facts, t.Threads = p.facts(roles), make([]comparison.Thread, len(p.Threads))
+	outermostFirst(p.Threads)
 	for i, th := range p.Threads {
-		t.Threads[i] = th.compared(roles[i])
+		t.Threads[i] = comparison.Thread{ID: th.ID, Role: roles[i], Crashed: th.Crashed, Frames: th.Frames, Ends: th.Ends}
 	}
 	return t
 }
@@ -148,10 +155,15 @@ func (p *Process) base() *comparison.Target {
 	return t
 }
 
-// compared returns a thread as it is compared, and takes over its frames.
-func (th *Thread) compared(role string) comparison.Thread {
-	slices.Reverse(th.Frames)
-	return comparison.Thread{ID: th.ID, Role: role, Crashed: th.Crashed, Frames: th.Frames, Ends: th.Ends}
+// outermostFirst reverses the stacks of threads, each once: threads may share one.
+func outermostFirst(threads []*Thread) {
+	reversed := map[*trace.ComparedFrame]bool{}
+	for _, th := range threads {
+		if len(th.Frames) > 0 && !reversed[&th.Frames[0]] {
+			reversed[&th.Frames[0]] = true
+			slices.Reverse(th.Frames)
+		}
+	}
 }
 
 // bounded returns the first problems, and says that there are more.

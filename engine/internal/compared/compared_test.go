@@ -245,3 +245,32 @@ func FuzzReport(f *testing.F) {
 		}
 	})
 }
+
+// TestEqualStacksAreKeptOnce has the frames of threads with one stack once, and each outermost first.
+func TestEqualStacksAreKeptOnce(t *testing.T) {
+	frames := func(names ...string) *trace.Stack {
+		s := &trace.Stack{Thread: &trace.Thread{}}
+		for _, name := range names {
+			s.Frames = append(s.Frames, trace.Frame{Symbols: []trace.Symbol{{Function: name}}})
+		}
+		return s
+	}
+	var r Reader
+	p := &Process{}
+	for _, s := range []*trace.Stack{frames("inner", "outer"), frames("other", "outer"), frames("inner", "outer"), frames()} {
+		p.Threads = append(p.Threads, r.Thread(s, func(*trace.Frame) (uint64, bool) { return 0, false }))
+	}
+	list := r.Target(p).Threads
+	if &list[0].Frames[0] != &list[2].Frames[0] {
+		t.Error("equal stacks are kept twice")
+	}
+	for i, want := range [][]string{{"outer", "inner"}, {"outer", "other"}, {"outer", "inner"}, {}} {
+		var got []string
+		for _, f := range list[i].Frames {
+			got = append(got, f.Function)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("thread %d is %q, expected %q", i, got, want)
+		}
+	}
+}

@@ -3,6 +3,10 @@
 package compared
 
 import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
+
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -32,12 +36,35 @@ func (r *Reader) Thread(s *trace.Stack, start func(*trace.Frame) (address uint64
 		}
 	}
 	c := converter{reader: r, thread: th, start: start}
-	th.Frames = make([]trace.ComparedFrame, 0, len(s.Frames)+len(s.Frames)/2)
+	th.Frames = r.frames[:0]
 	c.chain(s.Frames, &s.Gap, th.IsWave)
 	for i := range s.Launchers {
 		c.chain(s.Launchers[i].Frames, &s.Launchers[i].Gap, false)
 	}
+	r.frames = th.Frames
+	th.Frames = r.kept(th.Frames)
 	return th
+}
+
+// kept returns frames that stay: those of another thread of the target, where they are the same.
+func (r *Reader) kept(frames []trace.ComparedFrame) []trace.ComparedFrame {
+	if r.stacks == nil {
+		r.stacks, r.seed = map[uint64][]trace.ComparedFrame{}, maphash.MakeSeed()
+	}
+	sum := uint64(len(frames))
+	for i := range frames {
+		f := &frames[i]
+		sum = bits.RotateLeft64(sum, 5) ^ maphash.String(r.seed, f.Function) + f.Offset + uint64(f.Line)<<32 + uint64(f.Column) //nolint:gosec // a hash
+	}
+	known, ok := r.stacks[sum]
+	if ok && slices.Equal(known, frames) {
+		return known
+	}
+	own := slices.Clone(frames)
+	if !ok {
+		r.stacks[sum] = own
+	}
+	return own
 }
 
 // endOf returns why a stack ends before its outermost frame: where it continues in launchers, the last one's.

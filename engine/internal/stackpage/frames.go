@@ -63,32 +63,31 @@ func (p *Writer) lines(class string, list []Line) {
 // part writes the frames of a thread.
 func (p *Writer) part(part *Part) {
 	p.lines("t", part.Launch)
-	p.frames(part.Frames)
+	part.Frames(p.frame)
 	p.lines("t e", part.End)
 }
 
-func (p *Writer) frames(list []Frame) {
-	for i := range list {
-		f := &list[i]
-		switch {
-		case len(f.Folded) > 0:
-			p.put(`<details class="folded"><summary class="t">`)
-			p.line(f.Note)
-			p.put(`</summary><div class="x">`)
-			p.frames(f.Folded)
-			p.put("</div></details>")
-		case len(f.Note) > 0:
-			p.lines("t", []Line{f.Note})
+func (p *Writer) frame(f *Frame) {
+	switch {
+	case len(f.Folded) > 0:
+		p.put(`<details class="folded"><summary class="t">`)
+		p.line(f.Note)
+		p.put(`</summary><div class="x">`)
+		for i := range f.Folded {
+			p.frame(&f.Folded[i])
 		}
-		if f.HasInlined() {
-			p.put(`<div class="fr">`)
-		}
-		for k := range f.Calls {
-			p.call(&f.Calls[k])
-		}
-		if f.HasInlined() {
-			p.put("</div>")
-		}
+		p.put("</div></details>")
+	case len(f.Note) > 0:
+		p.lines("t", []Line{f.Note})
+	}
+	if f.HasInlined() {
+		p.put(`<div class="fr">`)
+	}
+	for k := range f.Calls {
+		p.call(&f.Calls[k])
+	}
+	if f.HasInlined() {
+		p.put("</div>")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"iter"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/look"
@@ -69,7 +70,7 @@ type Stack struct {
 	Flags     []string  // a word or two each
 	Kind      string    // of its threads: a title above the stacks of a kind
 	Threads   []Threads // with names, which Title does not have
-	Parts     []Part
+	Parts     iter.Seq[Part]
 }
 
 // Usual is the kind of threads that need no title where no others stand before them.
@@ -87,7 +88,9 @@ type Thread struct{ ID, Name string }
 // Part is the frames of a thread: the stack's own, or a launcher's.
 type Part struct {
 	Launch []Line // whose frames these are
-	Frames []Frame
+	// Frames calls write with each frame, which is valid until write returns: a part may have a
+	// million.
+	Frames func(write func(*Frame))
 	End    []Line // why there are no more
 }
 
@@ -234,8 +237,8 @@ func (p *Writer) Stack(s *Stack) error {
 		p.kind = s.Kind
 	}
 	p.execute("stack", s)
-	for i := range s.Parts {
-		p.part(&s.Parts[i])
+	for part := range s.Parts {
+		p.part(&part)
 	}
 	p.put("</details>\n")
 	return p.err

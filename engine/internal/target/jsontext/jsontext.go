@@ -85,6 +85,13 @@ func Within(err error, step string) error {
 
 // Next skips white space and returns the first byte after it; 0 at the end.
 func (r *Reader) Next() byte {
+	if r.At < len(r.Data) && r.Data[r.At] > ' ' {
+		return r.Data[r.At]
+	}
+	return r.nextAfterSpace()
+}
+
+func (r *Reader) nextAfterSpace() byte {
 	for {
 		for r.At < len(r.Data) {
 			switch c := r.Data[r.At]; c {
@@ -216,6 +223,11 @@ func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error
 	if r.Next() != '"' {
 		return nil, r.Unexpected("a string")
 	}
+	near := r.Data[r.At:min(len(r.Data), r.At+nearBytes)]
+	if n := plainTo(near, 1); n < len(near) && near[n] == '"' {
+		r.At += n + 1
+		return near[1:n:n], nil
+	}
 	if r.stream == nil {
 		if s := r.skipper(); s.text() {
 			text := r.Data[r.At:s.offset]
@@ -253,6 +265,9 @@ func (r *Reader) quoted(decode func(text []byte) ([]byte, error)) ([]byte, error
 		}
 	}
 }
+
+// nearBytes is the number of bytes in which the end of a string is looked for first.
+const nearBytes = 128
 
 // plainTo returns an offset from n on before which all bytes are plain. It tests eight bytes at
 // a time, and leaves the last few of the text to the caller: nearly all strings are plain.
@@ -479,8 +494,13 @@ type Field[T any] struct {
 // member that occurs twice is an error, as either may be meant; unknown members are ignored.
 func Members[T any](r *Reader, into *T, fields []Field[T]) error {
 	var seen uint64
+	next := 0 // most texts have the members in the order of the table
 	return r.Object(func(name []byte) error {
-		for i := range fields {
+		for range fields {
+			i := next
+			if next++; next == len(fields) {
+				next = 0
+			}
 			if string(name) != fields[i].Name {
 				continue
 			}

@@ -3,10 +3,12 @@
 package snapshot
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
@@ -58,7 +60,19 @@ func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text
 		dst = slices.Grow(dst, size)[:start+size]
 		value := dst[start:]
 		clear(value)
-		bits := 0
+		used := 0
+		if len(digits) <= 16 { // nearly all
+			n := uint64(0)
+			for _, c := range digits {
+				n = n<<4 | uint64(digit(c))
+			}
+			used = bits.Len64(n)
+			for i := range value {
+				value[i] = byte(n)
+				n >>= 8
+			}
+			digits = nil
+		}
 		for i := range digits {
 			d := digit(digits[len(digits)-1-i])
 			if d == 0 {
@@ -66,14 +80,14 @@ func appendRegister(dst []byte, info sdk.RegisterInfo, order sdk.ByteOrder, text
 			}
 			for j := range 4 {
 				if d>>j&1 != 0 {
-					bits = 4*i + j + 1
+					used = 4*i + j + 1
 				}
 			}
 			if i/2 < size {
 				value[i/2] |= d << (i % 2 * 4)
 			}
 		}
-		if bits > int(info.Bits) {
+		if used > int(info.Bits) {
 			return dst[:start], fmt.Errorf("%s is %s, expected at most %d bits", info.Name, jsontext.Clip(string(text)), info.Bits)
 		}
 	}
@@ -139,6 +153,10 @@ func (p *registerReader) find(a *arch, name, text []byte, lanes uint32, place in
 func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err error) {
 	p.values, p.data = p.values[:0], p.data[:0]
 	lanes := a.lanes(t)
+	if p.readKnown(a, lanes, t.registers.Data) {
+		return p.sort(a.desc), nil
+	}
+	p.values, p.data = p.values[:0], p.data[:0]
 	r := t.registers.Reader()
 	count := 0
 	err = r.Object(func(name []byte) error {
@@ -170,6 +188,69 @@ func (p *registerReader) read(a *arch, t *threadEntry) (problems []string, err e
 		return nil, r.Fail(t.registers.Offset, "the registers have %d bytes", len(p.data))
 	}
 	return append(problems, p.sort(a.desc)...), nil
+}
+
+// readKnown is read for the registers of the thread before in their order, from an object without
+// errors and escapes, as nearly all are; false for another one. The object is valid JSON.
+func (p *registerReader) readKnown(a *arch, lanes uint32, text []byte) bool {
+	s := plainScanner{text[1:]}
+	for place := range p.known {
+		if s.takes('}') {
+			return place > 0 // nothing is left
+		}
+		k := &p.known[place]
+		if place > 0 && !s.takes(',') || k.arch != a || k.lanes != lanes {
+			return false
+		}
+		name, ok := s.text()
+		if !ok || string(name) != k.name || !s.takes(':') {
+			return false
+		}
+		value, ok := s.text()
+		if !ok || !p.add(k.info, a, value) {
+			return false
+		}
+	}
+	return len(p.known) > 0 && s.takes('}') && len(p.data) <= math.MaxUint32
+}
+
+// add adds the value of a register; false: it is wrong.
+func (p *registerReader) add(info sdk.RegisterInfo, a *arch, text []byte) bool {
+	start := len(p.data)
+	var err error
+	if p.data, err = appendRegister(p.data, info, a.desc.ByteOrder, text); err != nil {
+		return false
+	}
+	p.values = append(p.values, value{info.Number, start, len(p.data)})
+	return true
+}
+
+// plainScanner reads JSON that is known to be valid, without escapes.
+type plainScanner struct{ rest []byte }
+
+// takes passes over white space and a byte; false: another one follows.
+func (s *plainScanner) takes(c byte) bool {
+	for len(s.rest) > 0 && s.rest[0] <= ' ' {
+		s.rest = s.rest[1:]
+	}
+	if len(s.rest) == 0 || s.rest[0] != c {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+// text passes over a string; ok is false where there is none, or one with escapes.
+func (s *plainScanner) text() (text []byte, ok bool) {
+	if !s.takes('"') {
+		return nil, false
+	}
+	n := bytes.IndexByte(s.rest, '"')
+	if n < 0 {
+		return nil, false
+	}
+	text, s.rest = s.rest[:n], s.rest[n+1:]
+	return text, bytes.IndexByte(text, '\\') < 0
 }
 
 // sort puts the values in the order of their numbers. A register with two different values is
