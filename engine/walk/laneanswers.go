@@ -78,6 +78,7 @@ type lanesPlace struct {
 
 // knownLanes are the answers at a place that are known.
 type knownLanes struct {
+	plan  placesPlan    // nil: there is none
 	list  []laneAnswers // only appended to
 	tries int
 }
@@ -87,6 +88,30 @@ type laneMemory struct {
 	mu    sync.RWMutex
 	known map[lanesPlace]*knownLanes
 	bytes int
+}
+
+// plan returns the plan of a frame's place, which is made once; nil: there is none.
+func (m *laneMemory) plan(key lanesPlace, f *frame, d *code.LaneAttributes) placesPlan {
+	m.mu.RLock()
+	known, isFull := m.known[key], m.bytes >= maxLaneAnswerBytes
+	m.mu.RUnlock()
+	if known != nil {
+		return known.plan
+	}
+	if isFull {
+		return nil
+	}
+	plan := f.planPlaces(d, key.lanes)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[lanesPlace]*knownLanes{}
+	}
+	if m.known[key] == nil {
+		m.known[key] = &knownLanes{plan: plan}
+		m.bytes += 500 + 500*len(plan)
+	}
+	return plan
 }
 
 // find returns the answers for a frame; nil where they are not known. isFull is true where no more
@@ -134,6 +159,11 @@ func (f *frame) laneAnswers(ctx context.Context, d *code.LaneAttributes, lanes u
 	}
 	memory := &f.walker.process.lanes
 	key := lanesPlace{f.module, f.walker.machine, f.pc, f.lookup, lanes}
+	if plan := memory.plan(key, f, d); plan != nil {
+		if a := plan.answers(f, lanes); a != nil {
+			return a
+		}
+	}
 	known, isFull := memory.find(key, f)
 	if known != nil {
 		return known
