@@ -61,10 +61,13 @@ func (f *frame) laneGroups(ctx context.Context, below []trace.LaneGroup) []trace
 			}
 		}
 	}
-	places, told := make([]lanePlace, b.Lanes), false
+	var places []lanePlace // nil: none is described
+	told := false
 	if d := f.attributes(); d != nil {
-		told = f.evaluateActive(ctx, d, mask)
-		f.evaluatePlaces(ctx, d, places)
+		a := f.laneAnswers(ctx, d, b.Lanes)
+		if places, told = a.places, a.told; told {
+			copy(mask, a.mask)
+		}
 	}
 	if entry, ok := f.entryMask(ctx, b.Lanes); ok {
 		within(mask, entry, told)
@@ -166,7 +169,11 @@ func within(mask []laneAnswer, entry trace.LaneSet, told bool) {
 func (f *frame) group(mask []laneAnswer, places []lanePlace, told bool) []trace.LaneGroup {
 	var groups []trace.LaneGroup
 	for lane := range mask {
-		state, pc, hasPC := f.laneState(mask[lane], &places[lane], told)
+		var place lanePlace
+		if places != nil {
+			place = places[lane]
+		}
+		state, pc, hasPC := f.laneState(mask[lane], &place, told)
 		i := 0
 		for ; i < len(groups); i++ {
 			if g := &groups[i]; g.State == state && g.HasPC == hasPC && g.PC == pc {
@@ -238,9 +245,29 @@ func countOf(s *code.LaneScope, lanes int) int {
 	return lanes
 }
 
+// laneEvaluation evaluates the lane attributes at a frame's place.
+type laneEvaluation struct {
+	*frame
+	inputs *laneInputs // nil: they are not recorded
+}
+
+// answers evaluates all attributes.
+func (f laneEvaluation) answers(ctx context.Context, d *code.LaneAttributes, lanes uint32) *laneAnswers {
+	a := &laneAnswers{}
+	if d.Active != nil {
+		a.mask = make([]laneAnswer, lanes)
+		a.told = f.evaluateActive(ctx, d, a.mask)
+	}
+	if len(d.Scopes) > 0 {
+		a.places = make([]lanePlace, lanes)
+		f.evaluatePlaces(ctx, d, a.places)
+	}
+	return a
+}
+
 // evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask unchanged, where
 // there is none for the PC, or where it cannot be evaluated.
-func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
+func (f laneEvaluation) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
 	if d.Active == nil {
 		return false
 	}
@@ -270,7 +297,7 @@ func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask
 
 // evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was not active
 // when an inlined call began has its place in the function around it.
-func (f *frame) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
+func (f laneEvaluation) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
 	for i := range d.Scopes {
 		s := &d.Scopes[i]
 		if err := f.evaluateScope(ctx, s, places); err != nil {
@@ -283,7 +310,7 @@ func (f *frame) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, plac
 
 // evaluateScope evaluates DW_AT_LLVM_lane_pc of one scope, for the lanes that
 // are not placed yet.
-func (f *frame) evaluateScope(ctx context.Context, s *code.LaneScope, places []lanePlace) error {
+func (f laneEvaluation) evaluateScope(ctx context.Context, s *code.LaneScope, places []lanePlace) error {
 	n := countOf(s, len(places))
 	got := make([]lanePlace, len(places))
 	read := func(lane int) func(locexpr.Location, locexpr.Context) error {
@@ -322,7 +349,7 @@ func (f *frame) evaluateScope(ctx context.Context, s *code.LaneScope, places []l
 
 // readLanePlace reads the element of a lane: a value of the generic type, or the
 // undefined location.
-func (f *frame) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
+func (f laneEvaluation) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
 	size := f.walker.machine.Description.AddressBits
 	if l.IsUndefined() {
 		return lanePlace{kind: absent}, nil
@@ -346,7 +373,7 @@ var errPlaces = errors.New("expected one single location description")
 
 // evaluateLane evaluates an attribute of a scope in the frame. found is false where its
 // location list has nothing for the frame's PC.
-func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
+func (f laneEvaluation) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
 	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
 	exprs, err := attribute.At(f.lookup)
 	if err != nil || len(exprs) == 0 {
@@ -356,6 +383,7 @@ func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *
 		return false, fmt.Errorf("%d expressions for %#x: %w", len(exprs), f.lookup, errPlaces)
 	}
 	u := f.unitContext(s.Function, lane)
+	u.inputs = f.inputs
 	l, err := u.evaluate(ctx, attribute.Unit, exprs[0])
 	if err != nil {
 		return true, err
@@ -363,10 +391,15 @@ func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *
 	if l.NumPlaces() != 1 {
 		return true, fmt.Errorf("%d places: %w", l.NumPlaces(), errPlaces)
 	}
-	return true, use(l, u.context(attribute.Unit))
+	return true, use(l, u.expressionContext(attribute.Unit))
 }
 
-// laneProblem reports that an attribute cannot be evaluated.
-func (f *frame) laneProblem(s *code.LaneScope, attribute string, err error) {
+// laneProblem reports that an attribute cannot be evaluated; while inputs are recorded, this is
+// done again without.
+func (f laneEvaluation) laneProblem(s *code.LaneScope, attribute string, err error) {
+	if f.inputs != nil {
+		f.inputs.isUnknown = true
+		return
+	}
 	f.module.StateProblem("%s of %s %s: %s", attribute, s.Entry.Name(), s.Entry, err)
 }
