@@ -25,7 +25,7 @@ const (
 // of its source, then its instructions, with the number of samples at each.
 func (r *Profile) WriteAnnotations(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{isFull: o.FullNames || o.Verbose, most: wideName}}}
+	t := &annotationText{profileText: &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{o.FullNames || o.Verbose, wideName}}}
 	for i, counts := range r.countAnnotations(false) {
 		if i > 0 {
 			t.printf("\n")

@@ -23,22 +23,8 @@ const (
 // names writes the names of functions.
 type names struct {
 	isFull bool
-	most   int                      // characters of a short name; 0: all names are full
-	known  map[shortenedName]string // names that were shortened; nil: they are not kept
+	most   int // characters of a short name; 0: all names are full
 }
-
-// shortenedName identifies a function by all that its short name depends on.
-type shortenedName struct {
-	function, linkage, file string
-	isDecoded               bool
-}
-
-const (
-	// maxShortNames is how many short names are kept.
-	maxShortNames = 1 << 12
-	// maxKeptName is the length of the longest name whose short one is kept.
-	maxKeptName = 1 << 12
-)
 
 // of returns the name of a function; ?? where it has none.
 func (n names) of(s *trace.Symbol) string {
@@ -48,15 +34,7 @@ func (n names) of(s *trace.Symbol) string {
 	case n.isFull || n.most == 0:
 		return s.Function
 	}
-	key := shortenedName{s.Function, s.LinkageName, s.File, s.IsDecoded}
-	short, isKnown := n.known[key]
-	if !isKnown {
-		short = funcname.Fit(escape.Text(funcname.Of(s)), n.most)
-		if n.known != nil && len(n.known) < maxShortNames && len(s.Function) <= maxKeptName {
-			n.known[key] = short
-		}
-	}
-	return short
+	return funcname.Fit(escape.Text(funcname.Of(s)), n.most)
 }
 
 // ofProfile returns the name of a function of a profile. A mark at its end stays.

@@ -43,7 +43,7 @@ type diffText struct {
 // happened in themselves, and by what happened in them and in all that they called.
 func (d *Diff) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &profileText{Printer: b, r: d.r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{isFull: o.FullNames || o.Verbose, most: wideName}}
+	t := &profileText{Printer: b, r: d.r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{o.FullNames || o.Verbose, wideName}}
 	t.nameLines()
 	x := diffText{profileText: t, d: d, before: t.count(d.before()), after: t.count(d.now()), whole: float64(d.changed.total)}
 	x.amounts = newAmounts(x.perSecond(max(d.changed.total, d.scaled(d.base.total))), d.changed.unit)

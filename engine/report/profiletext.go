@@ -27,7 +27,7 @@ const (
 // are not shortened.
 func (r *Profile) WriteText(w io.Writer, o TextOptions) error {
 	b := NewPrinter(w)
-	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{isFull: o.FullNames || o.Verbose, most: wideName}}
+	t := &profileText{Printer: b, r: r, paint: newPaint(o.Color), isWhole: o.Verbose, naming: names{o.FullNames || o.Verbose, wideName}}
 	t.nameLines()
 	first := true
 	for i := range r.values {

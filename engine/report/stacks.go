@@ -205,7 +205,7 @@ func executableOf(p *trace.Process, modules []*trace.Module) string {
 func (s *Stacks) newText(b *Printer, o TextOptions, most int) text {
 	return text{
 		Printer: b, framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, detail: headDetail(o.Verbose),
-		names: names{isFull: o.FullNames, most: most, known: map[shortenedName]string{}}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
+		names: names{o.FullNames, most}, paint: newPaint(o.Color), space: s.space, source: s.source, codes: s.code, caught: s.FirstCrash, ownOnly: s.OwnSourceOnly,
 	}
 }
 
