@@ -153,13 +153,7 @@ const maxSuffixes = 8
 // demangleCpp demangles a name of C++. LLVM accepts suffixes behind names of any kind
 // (docs/upstream.md), such as the name of a function's static variable.
 func (s *nameStyle) demangleCpp(name string) (string, bool) {
-	if s.cpp != demangle.LLVMStyle {
-		return read(name, s.cpp)
-	}
-	if readable, ok := quickCpp(name); ok {
-		return readable, ok
-	}
-	if readable, ok := read(name, s.cpp); ok {
+	if readable, ok := read(name, s.cpp); ok || s.cpp != demangle.LLVMStyle {
 		return readable, ok
 	}
 	end := 0
