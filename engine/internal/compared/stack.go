@@ -46,7 +46,7 @@ func (r *Reader) Thread(s *trace.Stack, start func(*trace.Frame) (address uint64
 	return th
 }
 
-// kept returns frames that stay: those of another thread of the target, where they are the same.
+// kept returns frames that stay: the ones of another thread of the target, where they are the same.
 func (r *Reader) kept(frames []trace.ComparedFrame) []trace.ComparedFrame {
 	if r.stacks == nil {
 		r.stacks, r.seed = map[uint64][]trace.ComparedFrame{}, maphash.MakeSeed()
