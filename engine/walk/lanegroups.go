@@ -64,9 +64,9 @@ func (f *frame) laneGroups(ctx context.Context, below []trace.LaneGroup) []trace
 	var places []lanePlace // nil: none is described
 	told := false
 	if d := f.attributes(); d != nil {
-		a := f.laneAnswers(ctx, d, b.Lanes)
-		if places, told = a.places, a.told; told {
-			copy(mask, a.mask)
+		told = f.evaluateActive(ctx, d, mask)
+		if len(d.Scopes) > 0 {
+			places = f.places(ctx, d, b.Lanes)
 		}
 	}
 	if entry, ok := f.entryMask(ctx, b.Lanes); ok {
@@ -245,29 +245,9 @@ func countOf(s *code.LaneScope, lanes int) int {
 	return lanes
 }
 
-// laneEvaluation evaluates the lane attributes at a frame's place.
-type laneEvaluation struct {
-	*frame
-	inputs *laneInputs // nil: they are not recorded
-}
-
-// answers evaluates all attributes.
-func (f laneEvaluation) answers(ctx context.Context, d *code.LaneAttributes, lanes uint32) *laneAnswers {
-	a := &laneAnswers{}
-	if d.Active != nil {
-		a.mask = make([]laneAnswer, lanes)
-		a.told = f.evaluateActive(ctx, d, a.mask)
-	}
-	if len(d.Scopes) > 0 {
-		a.places = make([]lanePlace, lanes)
-		f.evaluatePlaces(ctx, d, a.places)
-	}
-	return a
-}
-
 // evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask unchanged, where
 // there is none for the PC, or where it cannot be evaluated.
-func (f laneEvaluation) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
+func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
 	if d.Active == nil {
 		return false
 	}
@@ -295,9 +275,22 @@ func (f laneEvaluation) evaluateActive(ctx context.Context, d *code.LaneAttribut
 	return true
 }
 
+// places returns the places of lanes: by a plan where there is one.
+func (f *frame) places(ctx context.Context, d *code.LaneAttributes, lanes uint32) []lanePlace {
+	places := make([]lanePlace, lanes)
+	if f.isTop() {
+		if plan := f.walker.process.plans.of(f, d, lanes); plan != nil && plan.assign(f, places) {
+			return places
+		}
+		clear(places)
+	}
+	f.evaluatePlaces(ctx, d, places)
+	return places
+}
+
 // evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was not active
 // when an inlined call began has its place in the function around it.
-func (f laneEvaluation) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
+func (f *frame) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
 	for i := range d.Scopes {
 		s := &d.Scopes[i]
 		if err := f.evaluateScope(ctx, s, places); err != nil {
@@ -310,7 +303,7 @@ func (f laneEvaluation) evaluatePlaces(ctx context.Context, d *code.LaneAttribut
 
 // evaluateScope evaluates DW_AT_LLVM_lane_pc of one scope, for the lanes that
 // are not placed yet.
-func (f laneEvaluation) evaluateScope(ctx context.Context, s *code.LaneScope, places []lanePlace) error {
+func (f *frame) evaluateScope(ctx context.Context, s *code.LaneScope, places []lanePlace) error {
 	n := countOf(s, len(places))
 	got := make([]lanePlace, len(places))
 	read := func(lane int) func(locexpr.Location, locexpr.Context) error {
@@ -349,7 +342,7 @@ func (f laneEvaluation) evaluateScope(ctx context.Context, s *code.LaneScope, pl
 
 // readLanePlace reads the element of a lane: a value of the generic type, or the
 // undefined location.
-func (f laneEvaluation) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
+func (f *frame) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
 	size := f.walker.machine.Description.AddressBits
 	if l.IsUndefined() {
 		return lanePlace{kind: absent}, nil
@@ -373,7 +366,7 @@ var errPlaces = errors.New("expected one single location description")
 
 // evaluateLane evaluates an attribute of a scope in the frame. found is false where its
 // location list has nothing for the frame's PC.
-func (f laneEvaluation) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
+func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
 	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
 	exprs, err := attribute.At(f.lookup)
 	if err != nil || len(exprs) == 0 {
@@ -383,7 +376,6 @@ func (f laneEvaluation) evaluateLane(ctx context.Context, s *code.LaneScope, att
 		return false, fmt.Errorf("%d expressions for %#x: %w", len(exprs), f.lookup, errPlaces)
 	}
 	u := f.unitContext(s.Function, lane)
-	u.inputs = f.inputs
 	l, err := u.evaluate(ctx, attribute.Unit, exprs[0])
 	if err != nil {
 		return true, err
@@ -391,15 +383,10 @@ func (f laneEvaluation) evaluateLane(ctx context.Context, s *code.LaneScope, att
 	if l.NumPlaces() != 1 {
 		return true, fmt.Errorf("%d places: %w", l.NumPlaces(), errPlaces)
 	}
-	return true, use(l, u.expressionContext(attribute.Unit))
+	return true, use(l, u.context(attribute.Unit))
 }
 
-// laneProblem reports that an attribute cannot be evaluated; while inputs are recorded, this is
-// done again without.
-func (f laneEvaluation) laneProblem(s *code.LaneScope, attribute string, err error) {
-	if f.inputs != nil {
-		f.inputs.isUnknown = true
-		return
-	}
+// laneProblem reports that an attribute cannot be evaluated.
+func (f *frame) laneProblem(s *code.LaneScope, attribute string, err error) {
 	f.module.StateProblem("%s of %s %s: %s", attribute, s.Entry.Name(), s.Entry, err)
 }

@@ -4,6 +4,7 @@ package walk
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
@@ -256,12 +257,13 @@ func (p *lanePlanner) call(unit dwarf.Unit, offset uint64) error {
 	return p.operations(l.Unit, l.Expr)
 }
 
-// answers returns the places of lanes by a plan; nil where a mask cannot be read.
-func (p placesPlan) answers(f *frame, lanes uint32) *laneAnswers {
-	places, got := make([]lanePlace, lanes), make([]lanePlace, lanes)
+// assign puts the places of lanes by a plan into places, which are undescribed; ok is false where a
+// mask cannot be read.
+func (p placesPlan) assign(f *frame, places []lanePlace) (ok bool) {
+	got := make([]lanePlace, len(places))
 	for _, c := range p {
 		if !c.assign(f, got, ^uint64(0)) {
-			return nil
+			return false
 		}
 		for lane := range places {
 			if places[lane].kind != placed {
@@ -269,7 +271,7 @@ func (p placesPlan) answers(f *frame, lanes uint32) *laneAnswers {
 			}
 		}
 	}
-	return &laneAnswers{places: places}
+	return true
 }
 
 // assign sets the places of the lanes in which. All registers must be readable, as they are read by
@@ -294,17 +296,61 @@ func (c *laneChoice) assign(f *frame, got []lanePlace, which uint64) (ok bool) {
 	return true
 }
 
+// isTop reports whether the registers are those of the thread, as it stopped.
+func (f *frame) isTop() bool {
+	return f.callee == nil && f.base == nil && f.place == nil && len(f.callSite) == 0
+}
+
 // contentOf returns the number in registers of a top frame that have 64 bits together, the low-order
 // one first; ok is false where one cannot be read.
 func (f *frame) contentOf(registers []uint64) (n uint64, ok bool) {
 	shift := 0
 	for _, reg := range registers {
-		in := f.laneInput(reg)
-		if !in.isAvailable || uint32(8*len(in.content)) != in.bits || shift+len(in.content) > maskBits/8 {
+		bits, _ := frameContext{frame: f}.RegisterBits(reg)
+		content, isAvailable := f.walker.topRegister(reg)
+		if !isAvailable || uint32(8*len(content)) != bits || shift+len(content) > maskBits/8 { //nolint:gosec // a register is small
 			return 0, false
 		}
-		n |= integer(in.content, locexpr.LittleEndian) << (8 * shift)
-		shift += len(in.content)
+		n |= integer(content, locexpr.LittleEndian) << (8 * shift)
+		shift += len(content)
 	}
 	return n, shift == maskBits/8
+}
+
+// lanePlans keeps the plans of the places at which the threads of a process are: thousands of waves
+// wait at a few places of a kernel.
+type lanePlans struct {
+	mu    sync.RWMutex
+	known map[lanesPlace]placesPlan // nil values: there is none
+}
+
+// lanesPlace is a place of code that the threads of a machine have in common.
+type lanesPlace struct {
+	module     *code.Module
+	machine    *machine
+	pc, lookup uint64
+	lanes      uint32
+}
+
+// maxLanePlans is how many plans a process keeps.
+const maxLanePlans = 1 << 14
+
+// of returns the plan of a frame's place, which is made once; nil: there is none.
+func (l *lanePlans) of(f *frame, d *code.LaneAttributes, lanes uint32) placesPlan {
+	key := lanesPlace{f.module, f.walker.machine, f.pc, f.lookup, lanes}
+	l.mu.RLock()
+	plan, isKnown := l.known[key]
+	isFull := len(l.known) >= maxLanePlans
+	l.mu.RUnlock()
+	if isKnown || isFull {
+		return plan
+	}
+	plan = f.planPlaces(d, lanes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = map[lanesPlace]placesPlan{}
+	}
+	l.known[key] = plan
+	return plan
 }

@@ -112,7 +112,7 @@ type Process struct {
 	tls       tlsBlocks
 	tails     tailChains
 	launchers launchers
-	lanes     laneMemory
+	plans     lanePlans
 }
 
 // NewProcess makes a process of a target, whose files the finder finds. Close closes its code

@@ -31,8 +31,6 @@ type unitContext struct {
 	call *call             // the frame's call, or why it is not known; nil until it is looked for
 	base *locexpr.Location // DW_AT_frame_base, which no expression changes; nil until it is needed
 	last *inUnit           // the last result of context
-
-	inputs *laneInputs // records what expressions read; nil: it is not recorded
 }
 
 // unitContext returns a context for the expressions of a frame in a function. lane is the
@@ -58,7 +56,7 @@ func (u *unitContext) withUnit(unit dwarf.Unit, f func(ev *locexpr.Evaluator) er
 // evaluate evaluates an expression of a unit.
 func (u *unitContext) evaluate(ctx context.Context, unit dwarf.Unit, expr []byte) (l locexpr.Location, err error) {
 	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
-		l, err = ev.Location(ctx, expr, u.expressionContext(unit))
+		l, err = ev.Location(ctx, expr, u.context(unit))
 		return err
 	})
 	return l, err
@@ -67,7 +65,7 @@ func (u *unitContext) evaluate(ctx context.Context, unit dwarf.Unit, expr []byte
 // value evaluates an expression of a unit as a value.
 func (u *unitContext) value(ctx context.Context, unit dwarf.Unit, expr []byte, initial ...locexpr.Entry) (v locexpr.Value, err error) {
 	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
-		v, err = ev.Value(ctx, expr, u.expressionContext(unit), initial...)
+		v, err = ev.Value(ctx, expr, u.context(unit), initial...)
 		return err
 	})
 	return v, err
@@ -79,14 +77,6 @@ func (u *unitContext) context(unit dwarf.Unit) *inUnit {
 		u.last = &inUnit{surrounded{frameContext{frame: u.frame}, &u.around}, u, unit}
 	}
 	return u.last
-}
-
-// expressionContext is context; where inputs are recorded it records them.
-func (u *unitContext) expressionContext(unit dwarf.Unit) locexpr.Context {
-	if u.inputs != nil {
-		return recordedContext{u.context(unit), u.inputs}
-	}
-	return u.context(unit)
 }
 
 // inUnit is the context of the expressions of a unit in a frame.

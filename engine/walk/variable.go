@@ -23,7 +23,7 @@ func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locex
 		return u.evaluate(ctx, l.Unit, l.Expr)
 	}
 	err = u.withUnit(l.Unit, func(ev *locexpr.Evaluator) error {
-		place, err = ev.EvaluateList(ctx, l.Lists, l.Offset, l.Base, u.expressionContext(l.Unit))
+		place, err = ev.EvaluateList(ctx, l.Lists, l.Offset, l.Base, u.context(l.Unit))
 		return err
 	})
 	return place, err
