@@ -296,7 +296,7 @@ func (c *laneChoice) assign(f *frame, got []lanePlace, which uint64) (ok bool) {
 	return true
 }
 
-// isTop reports whether the registers are those of the thread, as it stopped.
+// isTop reports whether the frame has the registers with which the thread stopped.
 func (f *frame) isTop() bool {
 	return f.callee == nil && f.base == nil && f.place == nil && len(f.callSite) == 0
 }
