@@ -30,21 +30,26 @@ func dwarfStacks(b *bench) ([]*contest, error) {
 	return recordings(b, "dwarf,16384", b.sizes(200, 2_000, 20_000, 100_000))
 }
 
+// record records a C++ program of two threads until it has about n samples.
+func (b *bench) record(name, callGraph string, n int) (path string, err error) {
+	program, err := b.compile("g++", "../../engine/testdata/profile/deepcpp.cpp", "-std=c++17", "-O2", "-pthread", "-fno-omit-frame-pointer")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(b.dir, fmt.Sprintf("%s-%d.data", name, n))
+	duration := strconv.FormatFloat(1.05*float64(n)/frequency/2, 'f', 3, 64)
+	return path, cost.Run(".", "perf", "record", "-q", "-F", strconv.Itoa(frequency), "-e", "cpu-clock:u", "--call-graph", callGraph, "-o", path, "--", program, duration, "2")
+}
+
 // recordings are of a C++ program of two threads.
 func recordings(b *bench, callGraph string, sizes []int) (list []*contest, err error) {
 	if !isHere("perf") {
 		b.absent("perf", "nothing is recorded")
 		return nil, nil
 	}
-	program, err := b.compile("g++", "../../engine/testdata/profile/deepcpp.cpp", "-std=c++17", "-O2", "-pthread", "-fno-omit-frame-pointer")
-	if err != nil {
-		return nil, err
-	}
 	kind, _, _ := strings.Cut(callGraph, ",")
 	for _, n := range sizes {
-		path := filepath.Join(b.dir, fmt.Sprintf("%s-%d.data", kind, n))
-		duration := strconv.FormatFloat(1.05*float64(n)/frequency/2, 'f', 3, 64)
-		err := cost.Run(".", "perf", "record", "-q", "-F", strconv.Itoa(frequency), "-e", "cpu-clock:u", "--call-graph", callGraph, "-o", path, "--", program, duration, "2")
+		path, err := b.record(kind, callGraph, n)
 		if err != nil {
 			return nil, err
 		}

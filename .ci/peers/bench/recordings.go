@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
@@ -19,15 +18,9 @@ func coldRecordings(b *bench) (list []*contest, err error) {
 		b.absent("perf", "nothing is recorded")
 		return nil, nil
 	}
-	program, err := b.compile("g++", "../../engine/testdata/profile/deepcpp.cpp", "-std=c++17", "-O2", "-pthread", "-fno-omit-frame-pointer")
-	if err != nil {
-		return nil, err
-	}
 	sizes := b.sizes(200, 2_000, 20_000)
 	for _, n := range sizes {
-		path := filepath.Join(b.dir, fmt.Sprintf("cold-%d.data", n))
-		duration := strconv.FormatFloat(1.05*float64(n)/frequency/2, 'f', 3, 64)
-		err := cost.Run(".", "perf", "record", "-q", "-F", strconv.Itoa(frequency), "-e", "cpu-clock:u", "--call-graph", "dwarf,16384", "-o", path, "--", program, duration, "2")
+		path, err := b.record("cold", "dwarf,16384", n)
 		if err != nil {
 			return nil, err
 		}
