@@ -42,6 +42,7 @@ func languages(b *bench) (list []*contest, err error) {
 		living.series, living.size, dead.series = "living", float64(n), "core"
 		living.theirs = []entry{
 			{tool: "py-spy", argv: []string{b.built(pySpy), "dump", "--pid", pid}, check: checkStacks(b.pythonStacks(pid), byPySpy)},
+			{tool: "py-spy, with native frames", argv: []string{b.built(pySpy), "dump", "--native", "--pid", pid}},
 			{tool: "pystack", argv: []string{b.built(pystack), "remote", pid}, check: checkPystack(b.pythonStacks(pid))},
 		}
 		dead.theirs = []entry{{tool: "pystack", argv: []string{b.built(pystack), "core", core, python}, check: checkPystack(b.pythonStacks(core))}}
