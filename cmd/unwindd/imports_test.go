@@ -109,6 +109,7 @@ var floors = []string{
 	"engine/internal/ranges",     // makes ranges disjoint
 	"engine/internal/cabinet",    // what files of stores come packed in
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
+	"engine/internal/macho",      // load commands and unwind information of Mach-O files, likewise
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"engine/internal/symbol/msf/msftest",
 	"cfi",

@@ -21,7 +21,7 @@ import (
 // machoMachines are the machines of Mach-O files by the numbers of ELF.
 var machoMachines = map[uint32]elf.Machine{macho.MachineX86_64: elf.EM_X86_64, macho.MachineARM64: elf.EM_AARCH64}
 
-// machoTypes are the types of Mach-O files by those of ELF. Others are executables.
+// machoTypes are the types of ELF by the types of Mach-O files. Others are executables.
 var machoTypes = map[uint32]elf.Type{
 	macho.TypeObject: elf.ET_REL, macho.TypeExecute: elf.ET_EXEC, macho.TypeCore: elf.ET_CORE,
 	macho.TypeDylib: elf.ET_DYN, macho.TypeDylinker: elf.ET_DYN, macho.TypeBundle: elf.ET_DYN, macho.TypeDylibStub: elf.ET_DYN,

@@ -43,7 +43,7 @@ type File struct {
 // place is a range of the file.
 type place struct{ offset, size uint64 }
 
-// Build says what a file was built for (LC_BUILD_VERSION, LC_VERSION_MIN_*).
+// Build is the system that a file was built for (LC_BUILD_VERSION, LC_VERSION_MIN_*).
 type Build struct {
 	Platform string // "macOS", "iOS"; "": the file does not say it
 	Minimum  uint32 // version of the system: 16 bits, 8, 8
@@ -189,7 +189,7 @@ func (f *File) UUID() []byte {
 	return f.uuid[:]
 }
 
-// Build returns what the file was built for.
+// Build returns the system that the file was built for.
 func (f *File) Build() Build { return f.build }
 
 // ID returns the path that a library is loaded by (LC_ID_DYLIB); "" where there is none.

@@ -78,7 +78,7 @@ func (s *Section) HasBytes() bool {
 // IsCode reports whether the section has instructions.
 func (s *Section) IsCode() bool { return s.Flags&(hasInstructions|someInstructions) != 0 }
 
-// IsDebugInfo reports whether the section is not mapped, but for debuggers.
+// IsDebugInfo reports whether only debuggers read the section.
 func (s *Section) IsDebugInfo() bool { return s.Flags&isDebugInfo != 0 || s.Segment == "__DWARF" }
 
 // IsStubs reports whether the section has code that jumps to functions of other files.

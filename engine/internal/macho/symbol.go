@@ -115,7 +115,7 @@ type Export struct {
 	Address uint64 // virtual
 }
 
-// Exports yields the exports of the trie, in its order, without those of other libraries. Nodes that lead
+// Exports yields the exports of the trie, in its order, but none that another library has. Nodes that lead
 // back to one before them, or outside, end it with an error.
 func (f *File) Exports(yield func(Export)) error {
 	text := f.Text()

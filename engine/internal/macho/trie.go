@@ -22,29 +22,29 @@ type trieWalk struct {
 const maxTrieDepth = 1 << 12
 
 // node visits the node at an offset, whose name so far is prefix.
-func (w *trieWalk) node(at uint64, prefix []byte) error {
+func (w *trieWalk) node(offset uint64, prefix []byte) error {
 	switch {
-	case at >= uint64(len(w.trie)):
-		return fmt.Errorf("node at %#x: the trie has %#x bytes", at, len(w.trie))
-	case w.visited[at/64]>>(at%64)&1 != 0:
-		return fmt.Errorf("node at %#x is reached twice", at)
+	case offset >= uint64(len(w.trie)):
+		return fmt.Errorf("node at %#x: the trie has %#x bytes", offset, len(w.trie))
+	case w.visited[offset/64]>>(offset%64)&1 != 0:
+		return fmt.Errorf("node at %#x is reached twice", offset)
 	case w.depth == maxTrieDepth:
-		return fmt.Errorf("node at %#x is beneath %d others", at, w.depth)
+		return fmt.Errorf("node at %#x is beneath %d others", offset, w.depth)
 	}
-	w.visited[at/64] |= 1 << (at % 64)
-	b := w.trie[at:]
+	w.visited[offset/64] |= 1 << (offset % 64)
+	b := w.trie[offset:]
 	size, n, err := leb128.Unsigned(b, 0)
 	if err != nil || size > uint64(len(b)-n) {
-		return fmt.Errorf("node at %#x: its size is not that of bytes of the trie", at)
+		return fmt.Errorf("node at %#x: its size is not that of bytes of the trie", offset)
 	}
 	own, b := b[n:uint64(n)+size], b[uint64(n)+size:] //nolint:gosec // not negative
 	if size > 0 {
 		if err := w.export(own, prefix); err != nil {
-			return fmt.Errorf("node at %#x: %w", at, err)
+			return fmt.Errorf("node at %#x: %w", offset, err)
 		}
 	}
 	if len(b) == 0 {
-		return fmt.Errorf("node at %#x: it ends before the number of its children", at)
+		return fmt.Errorf("node at %#x: it ends before the number of its children", offset)
 	}
 	children := int(b[0])
 	b = b[1:]
@@ -53,12 +53,12 @@ func (w *trieWalk) node(at uint64, prefix []byte) error {
 	for range children {
 		label := untilNUL(b)
 		if len(label) == len(b) || len(prefix)+len(label) > maxExportName {
-			return fmt.Errorf("node at %#x: a label does not end, or its name takes more than %d bytes", at, maxExportName)
+			return fmt.Errorf("node at %#x: a label does not end, or its name takes more than %d bytes", offset, maxExportName)
 		}
 		b = b[len(label)+1:]
 		child, n, err := leb128.Unsigned(b, 0)
 		if err != nil {
-			return fmt.Errorf("node at %#x: a child: %w", at, err)
+			return fmt.Errorf("node at %#x: a child: %w", offset, err)
 		}
 		b = b[n:]
 		if err := w.node(child, append(prefix[:len(prefix):len(prefix)], label...)); err != nil {
