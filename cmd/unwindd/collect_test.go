@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unwindd/unwindd/internal/host"
 )
@@ -31,6 +32,9 @@ func sleepers(t *testing.T, count int) (pids []string) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		})
+		for processName(cmd.Process.Pid) != "sleep" { // the kernel names it after the files are closed that Start waits for
+			time.Sleep(time.Millisecond)
+		}
 		pids = append(pids, strconv.Itoa(cmd.Process.Pid))
 	}
 	return pids

@@ -13,6 +13,7 @@ struct shape {
 
 static volatile int value = 3;
 static bool isSignalled;
+static volatile bool isWaiting;
 
 extern "C" void handle(int) {
 	value = 4;
@@ -53,6 +54,7 @@ __attribute__((noinline)) int sorted() {
 }
 
 extern "C" void *wait(void *p) {
+	isWaiting = true;
 	for (;;)
 		pause();
 	return p;
@@ -63,6 +65,8 @@ int main(int argc, char **) {
 	signal(SIGUSR1, handle);
 	pthread_t t;
 	pthread_create(&t, nullptr, wait, nullptr);
+	while (!isWaiting)
+		usleep(1000);
 	int r = sorted();
 	return r + value;
 }
