@@ -36,6 +36,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/target/machocore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
 	"github.com/unwindd/unwindd/engine/internal/target/registered"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
@@ -301,6 +302,7 @@ var openers = []opener{
 	{"PK\x03\x04", (*Engine).openSnapshot, snapshot.ErrNotSnapshot},
 	{"MDMP", (*Engine).openMinidump, minidump.ErrNotMinidump},
 	{"PMDM", (*Engine).openMinidump, minidump.ErrNotMinidump}, // of a big-endian machine
+	{"\xcf\xfa\xed\xfe", (*Engine).openMachOCore, machocore.ErrNotCore},
 	{"", (*Engine).openCore, elfcore.ErrNotCore},
 }
 
@@ -348,6 +350,10 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 		}
 	}
 	return orNil(elfcore.OpenMapped(m, options))
+}
+
+func (e *Engine) openMachOCore(m *object.Mapping) (target.Target, error) {
+	return orNil(machocore.OpenMapped(m, machocore.Options{Finder: e.Finder(m.Path()), Describe: e.describe}))
 }
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {

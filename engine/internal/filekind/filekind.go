@@ -146,6 +146,9 @@ func Of(head []byte) Kind {
 		kind.IsELF = true
 		return kind
 	}
+	if isMachOCore(head) {
+		return machoCore
+	}
 	for i := range magics {
 		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
 			return magics[i].Kind
@@ -155,6 +158,14 @@ func Of(head []byte) Kind {
 		return Kind{What: "a page of HTML", next: "open it in a browser; " + isText}
 	}
 	return Kind{}
+}
+
+// machoCore is the kind of cores of macOS, which have the first bytes of all Mach-O files.
+var machoCore = Kind{What: "a core of macOS", Command: "stack", next: forStack}
+
+// isMachOCore reports whether a file begins as a Mach-O core of 64 bits (MH_CORE).
+func isMachOCore(head []byte) bool {
+	return len(head) >= 16 && string(head[:4]) == "\xcf\xfa\xed\xfe" && binary.LittleEndian.Uint32(head[12:]) == 4
 }
 
 // isPage reports whether a file begins as a page of HTML.
