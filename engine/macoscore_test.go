@@ -3,8 +3,12 @@
 package engine
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,6 +99,44 @@ func TestMacOSCoresAtEachInstruction(t *testing.T) {
 
 const macSlide = 0x3210000
 
+var updateCores = flag.Bool("update", false, "write testdata/macos/*.core.gz")
+
+// keep writes a core of a program at -O2 into testdata, packed.
+func keep(t *testing.T, name string, core []byte) {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(core)
+	if err := errors.Join(err, w.Close(), os.WriteFile(filepath.Join("testdata/macos", name+".core.gz"), packed.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMacOSCoresWithoutTools walks cores of TestMacOSCoresAtEachInstruction, which writes them with -update: each
+// thread has main as its outermost function, by the image in memory.
+func TestMacOSCoresWithoutTools(t *testing.T) {
+	for _, name := range []string{"signed", "x86_64"} {
+		e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), aarch64.New()}}, Sysroot: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		target, err := e.Open(filepath.Join("testdata/macos", name+".core.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer target.Close()
+		if n := len(target.Threads()); n < 60 {
+			t.Errorf("%s: %d threads, expected more", name, n)
+		}
+		for s := range target.Stacks(context.Background()) {
+			if last := s.Frames[len(s.Frames)-1]; len(last.Symbols) == 0 || last.Symbols[0].Function != "main" {
+				t.Errorf("%s: thread %s: %#x, stopped: %v", name, s.Thread.ID, pcsOf(s), s.Stopped)
+			}
+		}
+	}
+}
+
 func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	b, err := os.ReadFile(program)
 	if err != nil {
@@ -124,6 +166,9 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	file := filepath.Join(t.TempDir(), "core")
 	if err := os.WriteFile(file, core.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if *updateCores && from == "memory" && strings.Contains(t.Name(), "-O2") {
+		keep(t, strings.TrimSuffix(filepath.Base(t.Name()), "-O2_memory"), core.Bytes())
 	}
 	lldb := lldbStacks(t, file)
 	if len(lldb) != len(truth) {
