@@ -21,6 +21,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
 	"github.com/unwindd/unwindd/engine/internal/target/machocore/machocoretest"
+	"github.com/unwindd/unwindd/engine/internal/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/aarch64"
@@ -184,6 +185,9 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 		t.Fatal(err)
 	}
 	defer target.Close()
+	if from == "file" {
+		checkMacOSDump(t, e, target, m, truth)
+	}
 	wrong, shorter := 0, 0
 	for i, th := range target.Threads() {
 		stack := target.Walk(context.Background(), th)
@@ -208,6 +212,39 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	t.Logf("%d threads, %d wrong; lldb ends earlier in %d", len(truth), wrong, shorter)
 	if len(truth) < 60 {
 		t.Errorf("%d threads, expected more", len(truth))
+	}
+}
+
+// checkMacOSDump wants the stacks of a core in a minidump that has no code, too. Its modules have the UUIDs of their
+// files, of which Breakpad writes the first three numbers in the dump's byte order.
+func checkMacOSDump(t *testing.T, e *Engine, core *Target, m *macMachine, truth [][]uint64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made.dmp")
+	guid := func(b *minidumptest.Builder, id []byte) []byte {
+		be := binary.BigEndian
+		return b.Pack("RSDS", be.Uint32(id), be.Uint16(id[4:]), be.Uint16(id[6:]), id[8:16], uint32(0), "chain\x00")
+	}
+	w := dumpWriter{9, x86_64.Description(), 1232, func(c []byte) { binary.LittleEndian.PutUint32(c[48:], 0x10000b) }}
+	if m.number == macho.MachineARM64 {
+		w = dumpWriter{12, aarch64.Description(), 912, func(c []byte) { binary.LittleEndian.PutUint32(c, 0x400007) }}
+	}
+	w.write(t, core, path, guid)
+	dump, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close()
+	wrong := 0
+	for i, th := range dump.Threads() {
+		stack := dump.Walk(context.Background(), th)
+		if got := pcsOf(stack); !slices.Equal(got, truth[i]) {
+			if wrong++; wrong < 8 {
+				t.Errorf("thread %s of the minidump: %#x, stopped: %v, expected %#x", th.ID, got, stack.Stopped, truth[i])
+			}
+		}
+	}
+	if wrong > 0 || len(dump.Threads()) != len(truth) || len(dump.Modules()) != 1 || dump.Modules()[0].File == "" {
+		t.Errorf("the minidump: %d of %d threads are wrong; %+v", wrong, len(dump.Threads()), dump.Modules())
 	}
 }
 

@@ -49,7 +49,11 @@ func writeMinidump(t *testing.T, core *Target, path string, identity func(b *min
 func (w dumpWriter) write(t *testing.T, core *Target, path string, identity func(b *minidumptest.Builder, id []byte) []byte, more ...func(*minidumptest.Builder)) {
 	t.Helper()
 	b := minidumptest.New(binary.LittleEndian)
-	b.System(w.arch, 0x8201)
+	platform := uint32(0x8201) // Linux
+	if core.Info().Kind == trace.MachOCore {
+		platform = 0x8101
+	}
+	b.System(w.arch, platform)
 	d := w.d
 	set := d.RegisterSet(sdk.MinidumpContext, "", w.size)
 	threads := b.Pack(uint32(len(core.Threads())))
