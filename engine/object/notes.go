@@ -34,6 +34,10 @@ const (
 // the notes of the next segment or section follow.
 func (o *Object) Notes() iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
+		if o.macho != nil {
+			o.machoNotes(yield)
+			return
+		}
 		found := false
 		walk := o.newNoteWalk(yield)
 		for i := range o.programs {
@@ -53,11 +57,31 @@ func (o *Object) Notes() iter.Seq2[Note, error] {
 	}
 }
 
+// machoNotes yields the notes of a Mach-O core (LC_NOTE), which have no types. One that is cut is left out with an error.
+func (o *Object) machoNotes(yield func(Note, error) bool) {
+	for _, n := range o.macho.Notes() {
+		have := uint64(len(o.data))
+		if n.Offset > have || n.Size > have-n.Offset {
+			if !yield(Note{}, fmt.Errorf("%s: note %q: %d bytes at offset %#x are not in the file of %d bytes", o.name, n.Owner, n.Size, n.Offset, have)) {
+				return
+			}
+			continue
+		}
+		if !yield(Note{Owner: n.Owner, Data: o.data[n.Offset : n.Offset+n.Size], Offset: n.Offset}, nil) {
+			return
+		}
+	}
+}
+
 // AllNotes yields the notes of the sections, in the file's order, and then those
 // of program headers that lie in no section of notes. After an error the notes of
 // the next section or segment follow.
 func (o *Object) AllNotes() iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
+		if o.macho != nil {
+			o.machoNotes(yield)
+			return
+		}
 		stopped := false
 		o.sectionNotes(func(n Note, err error) bool {
 			stopped = !yield(n, err)

@@ -16,13 +16,13 @@ type trieWalk struct {
 	visited []uint64 // a bit for each offset
 	count   int
 	depth   int
-	labels  int    // bytes of labels so far: those of nodes that do not overlap are no more than the trie's
+	labels  int    // bytes of labels so far: where no nodes overlap they are no more than the trie has
 	names   int    // bytes of the names of exports so far
 	prefix  []byte // the labels that led to a node
 	yield   func(Export)
 }
 
-// namesOfByte bounds the bytes of names by those of their trie: names share what they begin with.
+// namesOfByte bounds the bytes of names by the size of their trie: names share their beginnings.
 const namesOfByte = 64
 
 // maxTrieDepth bounds the nodes above each other; a name of a function rarely passes a hundred.
