@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package macho_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/macho"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+const (
+	clang    = "clang-22"
+	clangXX  = "clang++-22"
+	linker   = "ld64.lld-22"
+	dsymutil = "dsymutil-22"
+	objdump  = "llvm-objdump-22"
+)
+
+// program is an executable with its dSYM, which has the DWARF of all functions.
+type program struct{ path, dSYM string }
+
+// programs are the programs of testdata, as Clang makes them for both machines with several options.
+func programs(t testing.TB) (list []program) {
+	t.Helper()
+	folder, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := oracle.Build{Sources: []string{folder}}
+	for i, options := range [][]string{
+		{"-O0"}, {"-O1"}, {"-O2"}, {"-O3"}, {"-Os"}, {"-O0", "-fomit-frame-pointer"}, {"-O2", "-fomit-frame-pointer"}, {"-Oz", "-fomit-frame-pointer"},
+	} {
+		for _, arch := range []string{"arm64", "x86_64"} {
+			for source, compiler := range map[string]string{"frames.c": clang, "throws.cpp": clangXX} {
+				name := fmt.Sprintf("%s%d-%s", source, i, arch)
+				compile := append([]string{compiler, "-target", arch + "-apple-macos13", "-gline-tables-only", "-w", "-include", filepath.Join(folder, "cfi.h")}, options...)
+				b.Commands = append(b.Commands,
+					append(compile, "-c", "-o", name+".o", filepath.Join(folder, source)),
+					[]string{linker, "-arch", arch, "-platform_version", "macos", "13.0", "13.0", "-undefined", "dynamic_lookup", "-o", name, name + ".o"},
+					[]string{dsymutil, name, "-o", name + ".dSYM"})
+				list = append(list, program{name, filepath.Join(name+".dSYM", "Contents", "Resources", "DWARF", name)})
+			}
+		}
+	}
+	dir := b.Make(t)
+	for i := range list {
+		list[i] = program{filepath.Join(dir, list[i].path), filepath.Join(dir, list[i].dSYM)}
+	}
+	return list
+}
+
+// machO opens a Mach-O file.
+func machO(t testing.TB, path string) *macho.File {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := macho.New(path, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// frameTable opens a section of call frame information; nil where there is none.
+func frameTable(t testing.TB, path, name string) *cfi.Table {
+	t.Helper()
+	o, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close() })
+	s := o.Section(name)
+	if s == nil {
+		return nil
+	}
+	data, err := s.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := cfi.NewTable(cfi.Section{Name: name, Data: data, Address: s.Address, EH: name == ".eh_frame", AddressSize: 8, Order: o.ByteOrder()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// text is a row's rules on a line.
+func text(r *cfi.Row) string {
+	s := fmt.Sprintf("CFA=%d+%d", r.CFA.Register, r.CFA.Offset)
+	for _, rule := range r.Rules {
+		switch rule.Rule.Kind {
+		case cfi.Offset:
+			s += fmt.Sprintf(" %d=cfa%+d", rule.Column, rule.Rule.Offset)
+		case cfi.SameValue, cfi.Unspecified:
+		default:
+			s += fmt.Sprintf(" %d:%+v", rule.Column, rule.Rule)
+		}
+	}
+	return s
+}
+
+// checkBodies compares the row of each function's entry with the last one of its DWARF: Clang's is right at
+// calls and behind the prologue, and has no rows of epilogues.
+func checkBodies(t *testing.T, p program) (count map[string]int) {
+	t.Helper()
+	count = map[string]int{}
+	f := machO(t, p.path)
+	u, err := f.UnwindInfo()
+	if err != nil || u == nil {
+		t.Fatalf("%s: %v, %v", p.path, u, err)
+	}
+	table, eh := frameTable(t, p.dSYM, ".debug_frame"), frameTable(t, p.path, ".eh_frame")
+	for fde, err := range table.FDEs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got cfi.Row
+		if err := fde.RowAt(fde.End-1, &want); err != nil {
+			t.Fatal(err)
+		}
+		e, ok, err := u.At(fde.Start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			count["no entry"]++
+			continue
+		}
+		if e.Start > fde.Start || e.End < fde.End {
+			t.Errorf("%s: %#x to %#x: entry %+v", p.path, fde.Start, fde.End, e)
+		}
+		count[u.ModeName(e.Encoding)]++
+		switch u.Mode(e.Encoding) {
+		case macho.NoUnwind:
+			continue
+		case macho.DWARFMode:
+			kept, err := eh.FDEAt(e.Encoding.FDE())
+			if err != nil || kept.Start != fde.Start {
+				t.Errorf("%s: %#x: FDE at %#x: %+v, %v", p.path, fde.Start, e.Encoding.FDE(), kept, err)
+				continue
+			}
+			if err := kept.RowAt(fde.End-1, &got); err != nil {
+				t.Error(err)
+			}
+		default:
+			if err := u.Row(&e, &got); err != nil {
+				t.Error(err)
+				continue
+			}
+		}
+		if text(&got) != text(&want) || got.ReturnAddress != want.ReturnAddress {
+			t.Errorf("%s: %#x to %#x: encoding %#x: %s, expected %s", filepath.Base(p.path), fde.Start, fde.End, uint32(e.Encoding), text(&got), text(&want))
+		}
+	}
+	return count
+}
+
+// TestRowsOfBodiesAreThoseOfDWARF compares the rows of compact unwind encodings with DWARF's.
+func TestRowsOfBodiesAreThoseOfDWARF(t *testing.T) {
+	oracle.All(t)
+	oracle.Tools(t, clang, clangXX, linker, dsymutil)
+	total := map[string]int{}
+	for _, p := range programs(t) {
+		for mode, n := range checkBodies(t, p) {
+			total[strings.TrimSpace(mode)] += n
+		}
+	}
+	t.Log(total)
+}
