@@ -6,55 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/macho"
+	"github.com/unwindd/unwindd/engine/internal/macho/machotest"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
-
-const (
-	clang    = "clang-22"
-	clangXX  = "clang++-22"
-	linker   = "ld64.lld-22"
-	dsymutil = "dsymutil-22"
-	objdump  = "llvm-objdump-22"
-)
-
-// program is an executable with its dSYM, which has the DWARF of all functions.
-type program struct{ path, dSYM string }
-
-// programs are the programs of testdata, as Clang makes them for both machines with several options.
-func programs(t testing.TB) (list []program) {
-	t.Helper()
-	folder, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := oracle.Build{Sources: []string{folder}}
-	for i, options := range [][]string{
-		{"-O0"}, {"-O1"}, {"-O2"}, {"-O3"}, {"-Os"}, {"-O0", "-fomit-frame-pointer"}, {"-O2", "-fomit-frame-pointer"}, {"-Oz", "-fomit-frame-pointer"},
-	} {
-		for _, arch := range []string{"arm64", "x86_64"} {
-			for source, compiler := range map[string]string{"frames.c": clang, "throws.cpp": clangXX} {
-				name := fmt.Sprintf("%s%d-%s", source, i, arch)
-				compile := append([]string{compiler, "-target", arch + "-apple-macos13", "-gline-tables-only", "-w", "-include", filepath.Join(folder, "cfi.h")}, options...)
-				b.Commands = append(b.Commands,
-					append(compile, "-c", "-o", name+".o", filepath.Join(folder, source)),
-					[]string{linker, "-arch", arch, "-platform_version", "macos", "13.0", "13.0", "-undefined", "dynamic_lookup", "-o", name, name + ".o"},
-					[]string{dsymutil, name, "-o", name + ".dSYM"})
-				list = append(list, program{name, filepath.Join(name+".dSYM", "Contents", "Resources", "DWARF", name)})
-			}
-		}
-	}
-	dir := b.Make(t)
-	for i := range list {
-		list[i] = program{filepath.Join(dir, list[i].path), filepath.Join(dir, list[i].dSYM)}
-	}
-	return list
-}
 
 // machO opens a Mach-O file.
 func machO(t testing.TB, path string) *macho.File {
@@ -110,15 +69,15 @@ func text(r *cfi.Row) string {
 
 // checkBodies compares the row of each function's entry with the last one of its DWARF: Clang's is right at
 // calls and behind the prologue, and has no rows of epilogues.
-func checkBodies(t *testing.T, p program) (count map[string]int) {
+func checkBodies(t *testing.T, p *machotest.Program) (count map[string]int) {
 	t.Helper()
 	count = map[string]int{}
-	f := machO(t, p.path)
+	f := machO(t, p.Path)
 	u, err := f.UnwindInfo()
 	if err != nil || u == nil {
-		t.Fatalf("%s: %v, %v", p.path, u, err)
+		t.Fatalf("%s: %v, %v", p.Path, u, err)
 	}
-	table, eh := frameTable(t, p.dSYM, ".debug_frame"), frameTable(t, p.path, ".eh_frame")
+	table, eh := frameTable(t, p.DSYM, ".debug_frame"), frameTable(t, p.Path, ".eh_frame")
 	for fde, err := range table.FDEs() {
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +95,7 @@ func checkBodies(t *testing.T, p program) (count map[string]int) {
 			continue
 		}
 		if e.Start > fde.Start || e.End < fde.End {
-			t.Errorf("%s: %#x to %#x: entry %+v", p.path, fde.Start, fde.End, e)
+			t.Errorf("%s: %#x to %#x: entry %+v", p.Path, fde.Start, fde.End, e)
 		}
 		count[u.ModeName(e.Encoding)]++
 		switch u.Mode(e.Encoding) {
@@ -145,7 +104,7 @@ func checkBodies(t *testing.T, p program) (count map[string]int) {
 		case macho.DWARFMode:
 			kept, err := eh.FDEAt(e.Encoding.FDE())
 			if err != nil || kept.Start != fde.Start {
-				t.Errorf("%s: %#x: FDE at %#x: %+v, %v", p.path, fde.Start, e.Encoding.FDE(), kept, err)
+				t.Errorf("%s: %#x: FDE at %#x: %+v, %v", p.Path, fde.Start, e.Encoding.FDE(), kept, err)
 				continue
 			}
 			if err := kept.RowAt(fde.End-1, &got); err != nil {
@@ -158,7 +117,7 @@ func checkBodies(t *testing.T, p program) (count map[string]int) {
 			}
 		}
 		if text(&got) != text(&want) || got.ReturnAddress != want.ReturnAddress {
-			t.Errorf("%s: %#x to %#x: encoding %#x: %s, expected %s", filepath.Base(p.path), fde.Start, fde.End, uint32(e.Encoding), text(&got), text(&want))
+			t.Errorf("%s: %#x to %#x: encoding %#x: %s, expected %s", filepath.Base(p.Path), fde.Start, fde.End, uint32(e.Encoding), text(&got), text(&want))
 		}
 	}
 	return count
@@ -167,11 +126,11 @@ func checkBodies(t *testing.T, p program) (count map[string]int) {
 // TestRowsOfBodiesAreThoseOfDWARF compares the rows of compact unwind encodings with DWARF's.
 func TestRowsOfBodiesAreThoseOfDWARF(t *testing.T) {
 	oracle.All(t)
-	oracle.Tools(t, clang, clangXX, linker, dsymutil)
 	total := map[string]int{}
-	for _, p := range programs(t) {
-		for mode, n := range checkBodies(t, p) {
-			total[strings.TrimSpace(mode)] += n
+	list := machotest.Programs(t, "testdata")
+	for i := range list {
+		for mode, n := range checkBodies(t, &list[i]) {
+			total[mode] += n
 		}
 	}
 	t.Log(total)
