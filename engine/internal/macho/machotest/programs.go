@@ -15,7 +15,7 @@ import (
 type Program struct {
 	Name, Arch string
 	Options    []string // of the compiler
-	Path, DSYM string // files
+	Path, DSYM string   // files
 	// Async is the dSYM of the same code whose DWARF has rows of epilogues, and AsyncPath its executable, where the
 	// code is at other addresses; "" of x86-64, where compilers write none.
 	Async, AsyncPath string
@@ -42,7 +42,7 @@ func Programs(t testing.TB, folder string) (list []Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := oracle.Build{Sources: []string{folder}}
+	b := oracle.Build{Sources: []string{filepath.Join(folder, "cfi.h"), filepath.Join(folder, "frames.c"), filepath.Join(folder, "throws.cpp")}}
 	for i := range options {
 		for _, arch := range []string{"arm64", "x86_64"} {
 			for _, source := range [][2]string{{clang, "frames.c"}, {clangXX, "throws.cpp"}} {
