@@ -126,7 +126,7 @@ func (u *UnwindInfo) readHeader() error {
 func (u *UnwindInfo) table(field, size uint64, part string) ([]byte, error) {
 	offset, count := uint64(u.u32(field)), uint64(u.u32(field+4))
 	if offset > uint64(len(u.data)) || count > (uint64(len(u.data))-offset)/size {
-		return nil, u.errorf(field, "%s are %d at offset %#x, the section has %#x bytes: %w", part, count, offset, len(u.data), errUnwindInfo)
+		return nil, u.errorf(field, "%s: %d entries at offset %#x, the section has %#x bytes: %w", part, count, offset, len(u.data), errUnwindInfo)
 	}
 	return u.data[offset : offset+count*size], nil
 }
