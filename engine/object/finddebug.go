@@ -306,7 +306,7 @@ func (s *debugSearch) refuse(o *Object) string {
 
 // described reports whether the object has symbols of its own or debug information.
 func (o *Object) described() bool {
-	return o.pdb != nil || o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
+	return o.pdb != nil || o.macho != nil && o.macho.SymbolCount() > 0 || o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
 }
 
 // HasDebugInfo reports whether the object has debug information itself, with bytes in the file:

@@ -55,7 +55,7 @@ func recognised(data []byte, formats Formats) (is bool, err error) {
 // are an object too. It has only bytes and a name: IsELF is false, and there are neither sections,
 // nor segments, nor symbols.
 func NewWith(name string, data []byte, formats Formats) (*Object, error) {
-	if !isELF(data) && !isPE(data) && !isPDB(data) {
+	if !isELF(data) && !isPE(data) && !isPDB(data) && !isMachO(data) {
 		switch is, err := recognised(data, formats); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -107,7 +107,7 @@ func nestedIn(name string, data []byte, formats Formats, dir string) (iter.Seq2[
 
 // formatEntries yields the code objects inside a file of one of the formats.
 func formatEntries(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
-	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) || isPDB(data) {
+	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) || isPDB(data) || isMachO(data) {
 		return nil, false
 	}
 	return func(yield func(Nested, error) bool) {

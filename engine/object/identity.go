@@ -63,7 +63,7 @@ func (o *Object) TextID() (id []byte) {
 const basePage = 4096
 
 // ImageBase returns the address of the object at which the file begins in memory: the page of the
-// lowest segment, or a PE file's image base; 0 for a PDB file, whose addresses are RVAs. It is
+// lowest segment, a PE file's image base, or the segment __TEXT of a Mach-O file; 0 for a PDB file, whose addresses are RVAs. It is
 // false where nothing is loaded.
 func (o *Object) ImageBase() (address uint64, ok bool) {
 	switch {
@@ -71,6 +71,12 @@ func (o *Object) ImageBase() (address uint64, ok bool) {
 		return o.pe.ImageBase(), true
 	case o.pdb != nil:
 		return 0, true
+	case o.macho != nil:
+		text := o.macho.Text()
+		if text == nil {
+			return 0, false
+		}
+		return text.Address, true
 	}
 	if len(o.segments) == 0 {
 		return 0, false

@@ -214,7 +214,7 @@ func cString(b []byte) string {
 // BuildID returns the build ID (NT_GNU_BUILD_ID) of the object; nil when it has
 // none. That of a PDB file, and of a PE file with a CodeView record, has 20 bytes: the GUID in the order of its
 // digits as text, and the age. A PE file without one has 8: time stamp and size of the image, all big-endian; see
-// HasID. Notes of sections go first: program headers of a separate debug file may have the places
+// HasID. That of a Mach-O file is its UUID. Notes of sections go first: program headers of a separate debug file may have the places
 // of notes in the file that it was made from.
 func (o *Object) BuildID() []byte { return o.buildID() }
 
@@ -227,6 +227,8 @@ func (o *Object) findBuildID() (id []byte) {
 		return o.peBuildID()
 	case o.pdb != nil:
 		return o.pdb.buildID()
+	case o.macho != nil:
+		return o.macho.UUID()
 	}
 	look := func(n Note, err error) bool {
 		if err == nil && n.Owner == gnuOwner && n.Type == noteBuildID && len(n.Data) > 0 && len(n.Data) <= maxBuildID {

@@ -14,19 +14,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/internal/macho"
 	"github.com/unwindd/unwindd/engine/internal/pe"
 )
 
 // An Object is a code object: an ELF file of either class and byte order, a PE file, the PDB file
-// of one, or a file of another format that Formats recognise. It may be used concurrently by
+// of one, a Mach-O file of 64 bits, or a file of another format that Formats recognise. It may be used concurrently by
 // several users, each of which closes it; see Close.
 type Object struct {
 	name    string
 	data    []byte
-	mapping *Mapping // nil for bytes in memory
-	foreign bool     // it has a format of Formats: the fields below are empty
-	pe      *pe.File // nil: it is no PE file
-	pdb     *pdb     // nil: it is no PDB file
+	mapping *Mapping    // nil for bytes in memory
+	foreign bool        // it has a format of Formats: the fields below are empty
+	pe      *pe.File    // nil: it is no PE file
+	pdb     *pdb        // nil: it is no PDB file
+	macho   *macho.File // nil: it is no Mach-O file
 
 	header   header
 	programs []Program
@@ -73,7 +75,7 @@ type Object struct {
 }
 
 // Open maps a file and reads its headers. Nothing else of the file is touched.
-// A file that is neither an ELF, a PE nor a PDB file gives ErrNotELF.
+// A file that is neither an ELF, a PE, a PDB nor a Mach-O file gives ErrNotELF.
 func Open(path string) (*Object, error) {
 	m, err := mapPath(path, true)
 	if err != nil {
@@ -106,6 +108,8 @@ func New(name string, data []byte) (*Object, error) {
 		return newPE(name, data)
 	case isPDB(data):
 		return newPDB(name, data)
+	case isMachO(data):
+		return newMachO(name, data)
 	}
 	o := &Object{name: name, data: data}
 	err := Guard(o.read)
@@ -262,14 +266,17 @@ func (o *Object) FileSize() uint64 { return uint64(len(o.data)) }
 // Problems returns errors of the headers without which the object can be used, each a sentence that
 // names the file.
 func (o *Object) Problems() []string {
-	if o.pe != nil {
+	switch {
+	case o.macho != nil:
+		return append(o.macho.Problems(), o.problems...)
+	case o.pe != nil:
 		return append(o.pe.Problems(), o.problems...)
 	}
 	return o.problems
 }
 
 // IsELF reports whether the object is an ELF file.
-func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil && o.pdb == nil }
+func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil && o.pdb == nil && o.macho == nil }
 
 // IsForeign reports whether the object has a format of Formats, which only a plugin reads.
 func (o *Object) IsForeign() bool { return o.foreign }

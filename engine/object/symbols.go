@@ -49,6 +49,9 @@ func (o *Object) SymbolCount() int {
 	if o.pe != nil {
 		count = uint64(o.pe.SymbolCount())
 	}
+	if o.macho != nil {
+		count = uint64(o.macho.SymbolCount()) //nolint:gosec // not negative
+	}
 	for _, s := range o.sections {
 		if s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_DYNSYM {
 			count += min(s.Size, uint64(len(o.data))) / uint64(o.header.symbolSize())
@@ -65,8 +68,11 @@ const maxSymbolRoom = 1 << 16
 func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	var problems []error
 	err := Guard(func() error {
-		if o.pe != nil {
+		switch {
+		case o.pe != nil:
 			return o.eachPESymbol(yield)
+		case o.macho != nil:
+			return o.eachMachOSymbol(yield)
 		}
 		var tables int
 		for _, dynamic := range []bool{false, true} {

@@ -33,6 +33,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByCFI:          "cfi",
 	"breakpad":           "cfi",
 	"pe":                 "cfi",
+	"compact-unwind":     "cfi",
 	trace.ByFrameData:    "cfi",
 	trace.ByObject:       "cfi",
 	trace.ByRules:        "cfi",
