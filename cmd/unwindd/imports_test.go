@@ -78,6 +78,7 @@ var floors = []string{
 	"engine/internal/typelayout",      // where types have their members
 	"engine/internal/symbolstore",     // symbol files of other machines
 	"engine/internal/symbol/resolve",  // joins its neighbours below into one source
+	"engine/internal/symbol/debugmap", // DWARF of the object files of a program of macOS
 	"engine/internal/symbol/pdbtypes", // variables of PDB files in the terms of DWARF
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86

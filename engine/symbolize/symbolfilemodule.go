@@ -49,7 +49,7 @@ func (f *File) SymbolStorePath() (string, error) {
 // its identifier, and perhaps a name, in its CodeView record; a PDB file has no CODE_ID.
 func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
 	o := f.Object
-	if o.IsForeign() || o.IsRelocatable() || len(o.Segments()) == 0 && !o.IsPDB() {
+	if o.IsForeign() || o.IsRelocatable() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 && !o.IsPDB() {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
 	arch := breakpadArchitectures[elf.Machine(o.Machine())]
