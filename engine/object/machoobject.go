@@ -198,7 +198,8 @@ func (o *Object) machoSymbol(symbol *macho.Symbol) (s Symbol, ok bool) {
 		s.Section = uint32(elf.SHN_ABS)
 	case symbol.IsDefined() && int(symbol.Section) < len(o.sections):
 		s.Section, s.Type = uint32(symbol.Section), elf.STT_OBJECT
-		if o.sections[s.Section].Flags&elf.SHF_EXECINSTR != 0 {
+		// The header has a symbol of the first section.
+		if section := o.sections[s.Section]; section.Flags&elf.SHF_EXECINSTR != 0 && s.Address >= section.Address {
 			s.Type = elf.STT_FUNC
 		}
 	}

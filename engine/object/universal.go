@@ -97,6 +97,8 @@ func (p *place) slices(err error) (list []place) {
 	return list
 }
 
+var errNoMachine = errors.New("there is none")
+
 // OpenMachine is OpenNested, but of a universal file it opens the file for a machine, by its name: arm64.
 // "" is none.
 func OpenMachine(path, machine string, formats Formats) (*Object, error) {
@@ -107,7 +109,7 @@ func OpenMachine(path, machine string, formats Formats) (*Object, error) {
 	}
 	o, err = OpenNested(universal.Path+"#"+machine, formats)
 	if errors.Is(err, ErrNoNested) {
-		return nil, fmt.Errorf("%s: %w: a universal file for %s, expected %s among them", path, ErrNoNested, strings.Join(universal.Machines, ", "), machine)
+		return nil, fmt.Errorf("%s: a universal file for %s: %w for %s", path, strings.Join(universal.Machines, ", "), errNoMachine, machine)
 	}
 	return o, err
 }

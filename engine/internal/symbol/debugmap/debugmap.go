@@ -138,6 +138,9 @@ func (m *Map) frames(dst []trace.Symbol, address uint64, read func(*dwarf.Reader
 	}
 	n := len(dst)
 	dst, err := read(f.reader, dst, inFile)
+	if len(dst) > n && !dst[len(dst)-1].HasStart {
+		return dst[:n], err // padding behind a function
+	}
 	for i := range dst[n:] {
 		if s := &dst[n+i]; s.HasStart {
 			s.Start += address - inFile
