@@ -83,11 +83,12 @@ var floors = []string{
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
-	"engine/internal/symbol/postfix",  // expressions of its neighbours
-	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
-	"engine/internal/symbol/dname",    // how names of D read
-	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
-	"engine/internal/target",          // formats of state
+	"engine/internal/symbol/postfix",   // expressions of its neighbours
+	"engine/internal/symbol/msvcname",  // how names of Microsoft's compilers read
+	"engine/internal/symbol/dname",     // how names of D read
+	"engine/internal/symbol/swiftname", // how names of Swift read, in part
+	"engine/internal/target/process",   // copies a process as its neighbour below reads cores
+	"engine/internal/target",           // formats of state
 	"engine/target",
 	"engine/internal/filekind",         // which command reads a file
 	"engine/internal/unpack",           // what its files come packed in
