@@ -228,6 +228,31 @@ func TestSymbolFilesOfMacOS(t *testing.T) {
 	}
 }
 
+// TestSymbolFilesOfDebugMaps has the same symbol file of a program with a dSYM and with its object files.
+func TestSymbolFilesOfDebugMaps(t *testing.T) {
+	dirs := []string{macosFolder(t, "app", dsymFile), macosFolder(t, append(macosObjects(), "app")...)}
+	for _, machine := range macosMachines {
+		var texts []string
+		for _, dir := range dirs {
+			s := symbolize.New(symbolize.Options{})
+			defer s.Close()
+			f, err := s.Open(filepath.Join(dir, "app:"+machine))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			written, err := f.WriteSymbolFile(&out)
+			if err != nil || !written.HasDebugInfo || len(f.Problems()) > 0 {
+				t.Fatal(err, written, f.Problems())
+			}
+			texts = append(texts, out.String())
+		}
+		if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+			t.Errorf("%s: (-dSYM +objects)\n%.3000s", machine, diff)
+		}
+	}
+}
+
 // TestMacOSSymbolizesAsLLVM compares all addresses of the program with llvm-symbolizer's answers.
 func TestMacOSSymbolizesAsLLVM(t *testing.T) {
 	tool := oracle.Tool(t, "llvm-symbolizer-22")
