@@ -146,6 +146,9 @@ func Of(head []byte) Kind {
 		kind.IsELF = true
 		return kind
 	}
+	if IsAppleReport(string(head)) {
+		return Kind{What: "a report of macOS or iOS", Command: "stack", next: forStack}
+	}
 	for i := range magics {
 		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
 			return magics[i].Kind
@@ -155,6 +158,39 @@ func Of(head []byte) Kind {
 		return Kind{What: "a page of HTML", next: "open it in a browser; " + isText}
 	}
 	return Kind{}
+}
+
+// reportKeys are keys that begin lines of reports of macOS and iOS as text. A report has two in its first bytes.
+var reportKeys = []string{
+	"Incident Identifier:", "CrashReporter Key:", "Hardware Model:", "Process:", "Path:", "Identifier:", "Code Type:", "Load Address:",
+	"Date/Time:", "End time:", "OS Version:", "Architecture:", "Report Version:", "Data Source:", "Command:", "Exception Type:",
+	"Analysis of sampling ", "Sampling process ", "Translated Report (Full Report Below)", "Crashed Thread:",
+}
+
+// reportMembers are members of the first line of a report of macOS and iOS as JSON, or of its contents.
+var reportMembers = []string{`"bug_type"`, `"incident_id"`, `"usedImages"`, `"procName"`, `"faultingThread"`, `"captureTime"`}
+
+// IsAppleReport reports whether a file begins as a report of macOS or iOS.
+func IsAppleReport(head string) bool {
+	head = strings.TrimLeft(strings.TrimPrefix(head, "\ufeff"), " \t\r\n")
+	if strings.HasPrefix(head, "{") {
+		for _, member := range reportMembers {
+			if strings.Contains(head, member) {
+				return true
+			}
+		}
+		return false
+	}
+	found := 0
+	for line := range strings.Lines(head[:min(len(head), HeadSize)]) {
+		for _, key := range reportKeys {
+			if strings.HasPrefix(line, key) {
+				found++
+				break
+			}
+		}
+	}
+	return found > 1
 }
 
 // isPage reports whether a file begins as a page of HTML.
