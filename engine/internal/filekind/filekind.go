@@ -164,7 +164,8 @@ func Of(head []byte) Kind {
 var reportKeys = []string{
 	"Incident Identifier:", "CrashReporter Key:", "Hardware Model:", "Process:", "Path:", "Identifier:", "Code Type:", "Load Address:",
 	"Date/Time:", "End time:", "OS Version:", "Architecture:", "Report Version:", "Data Source:", "Command:", "Exception Type:",
-	"Analysis of sampling ", "Sampling process ", "Translated Report (Full Report Below)", "Crashed Thread:",
+	"Analysis of sampling ", "Sampling process ", "Translated Report (Full Report Below)", "Crashed Thread:", "Exception Codes:",
+	"Triggered by Thread:", "Highlighted Thread:", "Thread 0:", "Thread 0 name:", "Thread 0 Crashed:", "Codesigning ID:", "Parent:",
 }
 
 // reportMembers are members of the first line of a report of macOS and iOS as JSON, or of its contents.
@@ -183,6 +184,9 @@ func IsAppleReport(head string) bool {
 	}
 	found := 0
 	for line := range strings.Lines(head[:min(len(head), HeadSize)]) {
+		if strings.HasPrefix(line, "0 ") && strings.Contains(line, " 0x") { // the first frame of a thread
+			found++
+		}
 		for _, key := range reportKeys {
 			if strings.HasPrefix(line, key) {
 				found++

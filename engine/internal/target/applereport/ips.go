@@ -52,7 +52,7 @@ func readIPS(data []byte) (*Report, error) {
 		if len(trimmed) == 0 {
 			return nil, fmt.Errorf("offset %#x: the file ends, expected the report behind its first line%s", offset, ofKind(p.kind))
 		}
-		r, err := readText(rest)
+		r, err := readPlain(rest)
 		if err != nil {
 			return nil, fmt.Errorf("%w%s", err, ofKind(p.kind))
 		}

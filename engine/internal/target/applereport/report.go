@@ -269,7 +269,9 @@ func (r *Report) setCrash() {
 			crash.Thread = t.ID
 		}
 	}
-	r.note("exception codes", c.codes)
+	if strings.Trim(c.codes, "0x, ") != "" {
+		r.note("exception codes", c.codes)
+	}
 	r.Facts.Crash = crash
 }
 

@@ -67,6 +67,11 @@ func Read(data []byte) (*Report, error) {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{")) {
 		return readIPS(trimmed)
 	}
+	return readPlain(data)
+}
+
+// readPlain reads a report that begins as text.
+func readPlain(data []byte) (*Report, error) {
 	if isTree(data) {
 		return readTree(data)
 	}

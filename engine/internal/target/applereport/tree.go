@@ -24,7 +24,7 @@ func isTree(data []byte) bool {
 
 // isSpindump reports whether a text is of spindump.
 func isSpindump(head []byte) bool {
-	for _, key := range []string{"\nData Source:", "\nSteps:", "\nHeaviest stack for the", "\nDuration:"} {
+	for _, key := range []string{"\nData Source:", "\nSteps:", "\nHeaviest stack for the", "\nDuration:", "\nNum samples:"} {
 		if bytes.Contains(head, []byte(key)) {
 			return true
 		}
@@ -78,6 +78,11 @@ func (r *treeReader) line(line string) bool {
 		r.endTree()
 		r.part = trimmed
 		return true
+	case strings.HasPrefix(line, "Powerstats for:"): // one tree for all threads
+		r.endTree()
+		r.part = ""
+		r.tree = &Thread{ID: "all", Name: trimmed}
+		return true
 	case strings.HasPrefix(trimmed, "Call graph:"):
 		r.part = ""
 		return true
@@ -93,8 +98,6 @@ func (r *treeReader) line(line string) bool {
 		return true
 	}
 	if r.header(line) {
-		r.endTree()
-		r.part = ""
 		return true
 	}
 	if r.see != nil {
