@@ -22,7 +22,8 @@ type appleBuild struct {
 	exe, debugDir string
 	uuid          string
 	text          object.Segment // of its code
-	code          object.Section
+	codeStart     uint64
+	codeSize      uint64
 }
 
 // buildApple builds the program of testdata/apple for an architecture.
@@ -48,7 +49,8 @@ func buildApple(t *testing.T, arch, level string) (b appleBuild) {
 			b.text = s
 		}
 	}
-	b.code = *o.Section(".text")
+	code := o.Section(".text")
+	b.codeStart, b.codeSize = code.Address, code.Size
 	b.uuid = fmt.Sprintf("%X", o.BuildID())
 	return b
 }
@@ -158,7 +160,7 @@ func TestFramesOfAppleReportsHaveTheNamesOfTheirDSYM(t *testing.T) {
 				}
 				var threads [][]uint64
 				var lookups []uint64
-				for a := b.code.Address; a < b.code.Address+b.code.Size; a += step {
+				for a := b.codeStart; a < b.codeStart+b.codeSize; a += step {
 					offset := a - b.text.Address
 					threads = append(threads, []uint64{offset, offset + distance})
 					lookups = append(lookups, a, a)

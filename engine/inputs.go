@@ -110,7 +110,7 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 
 // targetIn returns nil for the path of a target in a folder, else why the file is none.
 func targetIn(path string) error {
-	head, err := unpack.Head(path)
+	head, err := unpack.HeadOf(path, filekind.HeadSize)
 	switch o := openerOf(string(head)); {
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ package applereport
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,6 +61,9 @@ func readIPS(data []byte) (*Report, error) {
 	}
 	r := newReport(FormCrash)
 	err := readBody(r, rest)
+	if e := (*jsontext.Error)(nil); errors.As(err, &e) {
+		e.Offset += offset
+	}
 	if len(r.Threads) == 0 {
 		if err != nil {
 			return nil, err

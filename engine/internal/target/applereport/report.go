@@ -64,6 +64,8 @@ type Thread struct {
 	Frames      []Frame
 	Registers   []trace.NamedRegister
 	flavor      string // of the registers
+	process     string // its name and its ID, where the report has several
+	pid         int64
 	// Tree is the calls of a thread that was sampled, callers first; Frames are its heaviest path.
 	Tree []Call
 }
@@ -75,6 +77,7 @@ type Frame struct {
 	File    string
 	Offset  uint64 // of Address in the function, where HasOffset
 	Line    int32
+	base    uint64 // of the image, as the frame has it; 0: it has none
 	// image is the index of the image that Address counts from; -1: it is an address of the process.
 	image     int32
 	HasOffset bool
@@ -167,6 +170,7 @@ func (r *Report) finish() *Report {
 		}
 	}
 	r.placeFrames()
+	r.extendImages()
 	r.markCrashed()
 	r.setCrash()
 	// "abort() called" says less than any other text.
@@ -208,6 +212,31 @@ func (r *Report) placeFrames() {
 	}
 	if unknown > 0 {
 		r.problem("%d frames are in images that are not listed, of which there are %d: their addresses are offsets in these", unknown, len(r.Images))
+	}
+}
+
+// maxExtent bounds the size of an image that only its frames tell.
+const maxExtent = 1 << 32
+
+// extendImages gives images whose ends the report does not know the parts that frames are in: these name the
+// bases of their images.
+func (r *Report) extendImages() {
+	open := map[uint64]*Image{}
+	for i := range r.Images {
+		if image := &r.Images[i]; image.Size == 0 && image.Base != 0 {
+			open[image.Base] = image
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	for i := range r.Threads {
+		for k := range r.Threads[i].Frames {
+			f := &r.Threads[i].Frames[k]
+			if image := open[f.base]; image != nil && f.Address >= f.base && f.Address-f.base < maxExtent {
+				image.Size = max(image.Size, f.Address-f.base+1)
+			}
+		}
 	}
 }
 
@@ -269,7 +298,7 @@ func (r *Report) setCrash() {
 			crash.Thread = t.ID
 		}
 	}
-	if strings.Trim(c.codes, "0x, ") != "" {
+	if strings.Trim(c.codes, "0x, ") != "" && !isConstant(c.subtype) {
 		r.note("exception codes", c.codes)
 	}
 	r.Facts.Crash = crash

@@ -207,7 +207,10 @@ func (f *Frame) setFunction(text, image string) {
 			name, f.Offset, f.HasOffset = strings.TrimSpace(text[:i]), n, true
 		}
 	}
-	_, isAddress := parseHex(name)
+	base, isAddress := parseHex(name)
+	if isAddress && f.HasOffset && f.Address-base == f.Offset {
+		f.base = base
+	}
 	if isAddress || name == "" || name == "0" || name == "???" || name == "(null)" || name == "<redacted>" || name == image {
 		f.Offset, f.HasOffset = 0, false
 		return

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 )
 
 // This file reads the call trees of sample and of spindump. A line of a tree has a number of samples, a
@@ -15,6 +17,21 @@ import (
 
 // treeHead is the number of bytes in which the kind of a tree is looked for.
 const treeHead = 8 << 10
+
+// IsTree reports whether a file has call trees.
+func IsTree(data []byte) bool {
+	head := data[:min(len(data), treeHead)]
+	if !filekind.IsAppleReport(string(head[:min(len(head), filekind.HeadSize)])) {
+		return false
+	}
+	if trimmed := bytes.TrimLeft(head, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{")) { // a preface, and text
+		_, head, _ = bytes.Cut(trimmed, []byte("\n"))
+		if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
+			return false
+		}
+	}
+	return isTree(head)
+}
 
 // isTree reports whether a text has call trees.
 func isTree(data []byte) bool {
@@ -39,17 +56,20 @@ type treeReader struct {
 	columns []int  // of the calls that the last line is in
 	part    string // the heading that the lines are under
 	process int    // how many processes were begun
-	first   bool
-	others  int // processes beyond the first
+	others  int    // processes beyond the first, which are left out
+	hasAll  bool   // none is
 }
 
 // readTree reads the trees of a text.
-func readTree(data []byte) (*Report, error) {
+func readTree(data []byte) (*Report, error) { return readTreesOf(data, false) }
+
+// readTreesOf reads the trees of a text, of all processes or of the first one.
+func readTreesOf(data []byte, hasAll bool) (*Report, error) {
 	form := FormSample
 	if isSpindump(data[:min(len(data), treeHead)]) {
 		form = FormSpindump
 	}
-	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}}}
+	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}}, hasAll: hasAll}
 	eachLine(r.Report, data, r.line)
 	r.endTree()
 	if len(r.Threads) == 0 {
@@ -71,7 +91,8 @@ func (r *treeReader) line(line string) bool {
 		return true
 	case strings.HasPrefix(line, "Process:") && r.Form == FormSpindump:
 		r.endTree()
-		if r.process++; r.process > 1 {
+		r.part = ""
+		if r.process++; r.process > 1 && !r.hasAll {
 			r.others++
 		}
 	case strings.HasPrefix(trimmed, "Heaviest stack"), strings.HasPrefix(trimmed, "Total number in stack"), strings.HasPrefix(trimmed, "Sort by top of stack"):
@@ -91,7 +112,7 @@ func (r *treeReader) line(line string) bool {
 		r.part, r.see = "", r.image
 		return true
 	}
-	if r.process > 1 {
+	if r.process > 1 && !r.hasAll {
 		return true
 	}
 	if r.treeLine(line) {
@@ -190,6 +211,7 @@ func (r *treeReader) endTree() {
 			t.Frames = append(t.Frames, f)
 		}
 	}
+	t.process, t.pid = r.Facts.Process.Command, r.Facts.Process.ID
 	t.State = fmt.Sprintf("%d of %d samples are in this stack", t.Tree[path[len(path)-1]].Weight, total)
 	r.addThread(*t)
 }
@@ -265,6 +287,11 @@ func (c *Call) function(text, behind string) {
 	if before, rest, ok := strings.Cut(text, "  (in "); ok {
 		object, offset, _ := strings.Cut(rest, ")")
 		c.Object = object
+		if _, place, ok := strings.Cut(offset, "load address "); ok {
+			base, _, _ := strings.Cut(place, " ")
+			c.setBase(base)
+			offset = ""
+		}
 		offset, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(offset), "+ "), ",")
 		c.setName(before, offset)
 		c.setPosition(behind)
@@ -280,12 +307,25 @@ func (c *Call) function(text, behind string) {
 		c.setPosition(position)
 		inside = object
 	}
-	c.Object, _, _ = strings.Cut(inside, " + ")
+	if i := strings.LastIndex(inside, " + "); i >= 0 {
+		if n, err := strconv.ParseUint(inside[i+3:], 10, 64); err == nil && n <= c.Address {
+			c.base = c.Address - n
+		}
+		inside = inside[:i]
+	}
+	c.Object = inside
 	name, offset := text[:open], ""
 	if i := strings.LastIndex(name, " + "); i >= 0 {
 		name, offset = name[:i], name[i+3:]
 	}
 	c.setName(name, offset)
+}
+
+// setBase sets the base of the image of a call.
+func (c *Call) setBase(text string) {
+	if base, ok := parseHex(text); ok && base <= c.Address {
+		c.base = base
+	}
 }
 
 // setName sets the function of a call, unless it is unknown, and the offset in it.
