@@ -73,6 +73,9 @@ func OfFolder(path string) Kind {
 	if strings.HasSuffix(strings.TrimRight(path, "/"), ".dSYM") {
 		return Kind{What: "debug information of macOS", next: "it is not read"}
 	}
+	if strings.HasSuffix(strings.TrimRight(path, "/"), ".trace") {
+		return Kind{What: "a recording of Instruments", next: "it is not read: the text that `sample` and `spindump` write on the Mac is"}
+	}
 	return Kind{}
 }
 

@@ -116,7 +116,7 @@ type ipsBundle struct{ short, version, identifier string }
 
 // ipsTermination is why the system ended a process.
 type ipsTermination struct {
-	space, indicator, by string
+	space, indicator, process string
 	code                 int64
 	hasCode              bool
 	details              []string
@@ -175,7 +175,7 @@ var (
 		{Name: "namespace", Read: text(func(t *ipsTermination, s string) { t.space = s })},
 		{Name: "code", Read: number(func(t *ipsTermination, n int64) { t.code, t.hasCode = n, true })},
 		{Name: "indicator", Read: text(func(t *ipsTermination, s string) { t.indicator = s })},
-		{Name: "byProc", Read: text(func(t *ipsTermination, s string) { t.by = s })},
+		{Name: "byProc", Read: text(func(t *ipsTermination, s string) { t.process = s })},
 		{Name: "details", Read: texts(func(t *ipsTermination, s string) { t.add(s) })},
 		{Name: "reasons", Read: texts(func(t *ipsTermination, s string) { t.add(s) })},
 	}
@@ -500,6 +500,7 @@ func (b *ipsBody) finish() {
 	if text := b.end.text(); text != "" {
 		b.note("termination", text)
 	}
+	b.note("ended by", b.end.process)
 }
 
 // text describes a termination in the words of the report.

@@ -400,6 +400,7 @@ func parseImage(line string) (i Image, ok bool) {
 	} else if slash := strings.Index(rest, " /"); slash >= 0 {
 		rest, i.Path = rest[:slash], strings.TrimSpace(rest[slash:])
 	}
+	rest = strings.TrimSpace(rest)
 	if open := strings.LastIndex(rest, " ("); open >= 0 && strings.HasSuffix(rest, ")") {
 		i.Version, rest = rest[open+2:len(rest)-1], rest[:open]
 	}
