@@ -38,6 +38,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/source"
 	"github.com/unwindd/unwindd/engine/internal/target/applereport"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/target/machocore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
 	"github.com/unwindd/unwindd/engine/internal/target/registered"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
@@ -304,6 +305,7 @@ var openers = []opener{
 	{magic: "PK\x03\x04", open: (*Engine).openSnapshot, not: snapshot.ErrNotSnapshot},
 	{magic: "MDMP", open: (*Engine).openMinidump, not: minidump.ErrNotMinidump},
 	{magic: "PMDM", open: (*Engine).openMinidump, not: minidump.ErrNotMinidump}, // of a big-endian machine
+	{magic: "\xcf\xfa\xed\xfe", open: (*Engine).openMachOCore, not: machocore.ErrNotCore},
 	{is: filekind.IsAppleReport, open: (*Engine).openAppleReport, not: errNever},
 	{open: (*Engine).openCore, not: elfcore.ErrNotCore},
 }
@@ -352,6 +354,10 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 		}
 	}
 	return orNil(elfcore.OpenMapped(m, options))
+}
+
+func (e *Engine) openMachOCore(m *object.Mapping) (target.Target, error) {
+	return orNil(machocore.OpenMapped(m, machocore.Options{Finder: e.Finder(m.Path()), Describe: e.describe}))
 }
 
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/internal/packaging"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/target/machocore"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -114,7 +115,7 @@ func targetIn(path string) error {
 	switch o := openerOf(string(head)); {
 	case err != nil:
 		return err
-	case o == &openers[len(openers)-1] && !elfcore.IsCore(head):
+	case o == &openers[len(openers)-1] && !elfcore.IsCore(head), errors.Is(o.not, machocore.ErrNotCore) && !machocore.IsCore(head):
 		return fmt.Errorf("%s: %w", path, ErrUnknownTarget)
 	case o == &openers[len(openers)-1]:
 		if host := hostBeside(path); host != "" {

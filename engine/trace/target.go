@@ -12,6 +12,7 @@ type Kind string
 // The kinds.
 const (
 	ELFCore     Kind = "elf-core"
+	MachOCore   Kind = "macho-core"
 	Snapshot    Kind = "snapshot"
 	Minidump    Kind = "minidump"
 	LiveProcess Kind = "process"      // a live process, whose threads were stopped while their stacks were copied

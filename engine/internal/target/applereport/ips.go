@@ -117,9 +117,9 @@ type ipsBundle struct{ short, version, identifier string }
 // ipsTermination is why the system ended a process.
 type ipsTermination struct {
 	space, indicator, process string
-	code                 int64
-	hasCode              bool
-	details              []string
+	code                      int64
+	hasCode                   bool
+	details                   []string
 }
 
 // The members of objects. A value of another kind than the expected one is left out.
