@@ -78,15 +78,17 @@ var floors = []string{
 	"engine/internal/typelayout",      // where types have their members
 	"engine/internal/symbolstore",     // symbol files of other machines
 	"engine/internal/symbol/resolve",  // joins its neighbours below into one source
+	"engine/internal/symbol/debugmap", // DWARF of the object files of a program of macOS
 	"engine/internal/symbol/pdbtypes", // variables of PDB files in the terms of DWARF
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
-	"engine/internal/symbol/postfix",  // expressions of its neighbours
-	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
-	"engine/internal/symbol/dname",    // how names of D read
-	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
-	"engine/internal/target",          // formats of state
+	"engine/internal/symbol/postfix",   // expressions of its neighbours
+	"engine/internal/symbol/msvcname",  // how names of Microsoft's compilers read
+	"engine/internal/symbol/dname",     // how names of D read
+	"engine/internal/symbol/swiftname", // how names of Swift read, in part
+	"engine/internal/target/process",   // copies a process as its neighbour below reads cores
+	"engine/internal/target",           // formats of state
 	"engine/target",
 	"engine/internal/filekind",         // which command reads a file
 	"engine/internal/unpack",           // what its files come packed in
@@ -110,6 +112,7 @@ var floors = []string{
 	"engine/internal/cabinet",    // what files of stores come packed in
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
 	"engine/internal/macho",      // load commands and unwind information of Mach-O files, likewise
+	"engine/internal/macho/machotest",
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"engine/internal/symbol/msf/msftest",
 	"cfi",
@@ -185,7 +188,7 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"engine/internal/macho/machotest", "engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
 	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
 	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",

@@ -136,8 +136,8 @@ func TestSectionAtIsTheFirstThatBegins(t *testing.T) {
 	}
 }
 
-// FuzzFile reads any bytes as a Mach-O file, and all that it then has.
-func FuzzFile(f *testing.F) {
+// FuzzBounds reads any bytes as a Mach-O file, universal ones, too, and all sections that it then has.
+func FuzzBounds(f *testing.F) {
 	f.Add(fileOf([][]byte{segmentOf("__TEXT", 0x1000, 0x1000, [][2]uint64{{0x1000, 0x100}}), commandOf(cmdUUID, make([]byte, 16))}, make([]byte, 64)))
 	f.Add([]byte("\xca\xfe\xba\xbe\x00\x00\x00\x01\x01\x00\x00\x0c\x00\x00\x00\x00\x00\x00\x00\x1c\x00\x00\x00\x20\x00\x00\x00\x00" + magic64))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -36,6 +36,9 @@ type File struct {
 	notes                    []Note
 	threads                  []command // LC_THREAD and LC_UNIXTHREAD
 
+	unwind    unwindOnce
+	functions functionsOnce
+
 	mu       sync.Mutex
 	problems problems.List[string]
 
