@@ -11,7 +11,7 @@ import "strings"
 var prefixes = []string{"$s", "$S", "_T0", "$e"}
 
 // Mark ends names that Read returns: they are not whole.
-const Mark = " (Swift, in part)"
+const Mark = "…"
 
 // maxNames bounds the names in a name, and maxWords those that later ones may refer to.
 const (
