@@ -52,7 +52,7 @@ func Read(name string) (string, bool) {
 	return role(r.text) + strings.Join(names, ".") + ending(r.text) + Mark, true
 }
 
-// roles say what the code of a name is, where the function that has the simple names is around it. The first that
+// roles are kinds of code for or inside the function that has the simple names. The first that
 // a name's rest matches counts.
 var roles = []struct {
 	matches func(rest string) bool
