@@ -84,6 +84,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	}
 	var entries tally
 	c.Entries, c.SFrame, c.Unwind = counted(c.Entries, &entries), counted(c.SFrame, &entries), counted(c.Unwind, &entries)
+	c.Compact = counted(c.Compact, &entries)
 	c.Problem = complain
 	err = f.write(func(w *writer) error {
 		c.Color = w.isColored

@@ -112,6 +112,7 @@ var floors = []string{
 	"engine/internal/cabinet",    // what files of stores come packed in
 	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
 	"engine/internal/macho",      // load commands and unwind information of Mach-O files, likewise
+	"engine/internal/macho/machotest",
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"engine/internal/symbol/msf/msftest",
 	"cfi",
@@ -187,7 +188,7 @@ var only = map[string][]string{
 
 // testKits are rooms that tests alone import, and other kits.
 var testKits = []string{
-	"engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
+	"engine/internal/macho/machotest", "engine/internal/symbol/msf/msftest", "internal/confine/confinetest", "internal/damage", "internal/damage/managed", "internal/enginetest", "internal/fixture", "internal/fixture/power",
 	"internal/fixture/power/unwindd-arch-ppc64", "internal/fixture/power/unwindd-arch-ppc64le", "internal/fixture/s390x",
 	"internal/fixture/s390x/unwindd-arch-s390x", "internal/gcn", "internal/oracle", "internal/otlpcheck",
 	"internal/proof", "internal/recorded", "internal/schema", "internal/subject", "internal/valuecheck", "internal/wavecheck",

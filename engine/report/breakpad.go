@@ -33,6 +33,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByCFI:          "cfi",
 	"breakpad":           "cfi",
 	"pe":                 "cfi",
+	"compact-unwind":     "cfi",
 	trace.ByFrameData:    "cfi",
 	trace.ByObject:       "cfi",
 	trace.ByRules:        "cfi",
@@ -42,6 +43,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByScan:         "scan",
 	trace.ByCallChain:    "prewalked",
 	trace.ByLaunch:       "prewalked",
+	trace.ByReport:       "prewalked",
 	trace.ByRuntime:      "cfi",
 }
 

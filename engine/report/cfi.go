@@ -231,6 +231,9 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 	if err := c.unwindJSON(l); err != nil {
 		return err
 	}
+	if err := c.compactJSON(l); err != nil {
+		return err
+	}
 	return l.finish()
 }
 
@@ -258,6 +261,9 @@ func (c *CallFrames) WriteCFIText(w io.Writer) error {
 		}
 	}
 	if err := c.unwindText(b, p, blank); err != nil {
+		return err
+	}
+	if err := c.compactText(b, p, blank); err != nil {
 		return err
 	}
 	return b.Flush()

@@ -23,6 +23,8 @@ type CallFrames struct {
 	SFrame iter.Seq2[*cfi.SFrameFDE, error]
 	// Unwind is the unwind information of a PE file; nil: none.
 	Unwind iter.Seq2[*listing.UnwindEntry, error]
+	// Compact is the compact unwind information of a Mach-O file; nil: none.
+	Compact iter.Seq2[*listing.CompactEntry, error]
 	// Register and Space name registers and address spaces.
 	Register func(number uint64) string
 	Space    func(space locexpr.AddressSpace) string
@@ -63,7 +65,10 @@ func (c *CallFrames) functions(one func(*function) error, problem func(error)) e
 			}
 		}
 	}
-	if err := c.unwindFunctions(one, problem); err != nil || c.SFrame == nil {
+	if err := c.unwindFunctions(one, problem); err != nil {
+		return err
+	}
+	if err := c.compactFunctions(one, problem); err != nil || c.SFrame == nil {
 		return err
 	}
 	for e, err := range c.SFrame {

@@ -54,7 +54,7 @@ func NewCallFrames(path string, o *object.Object, d *sdk.Description, dialect *l
 		return nil, err
 	}
 	c := &CallFrames{
-		File: path, Entries: listing.CallFrameEntries(o), SFrame: listing.SFrameEntries(o), Unwind: listing.UnwindEntries(o),
+		File: path, Entries: listing.CallFrameEntries(o), SFrame: listing.SFrameEntries(o), Unwind: listing.UnwindEntries(o), Compact: listing.CompactEntries(o),
 		Expression: expressions.Text, Forbidden: expressions.forbidden,
 		Register: registerNames(o, d), Space: SpaceNames(d),
 	}

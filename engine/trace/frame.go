@@ -12,21 +12,23 @@ type FoundBy string
 
 // The methods to find a frame.
 const (
-	ByContext      FoundBy = "context"       // the thread's own registers
-	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
-	ByBreakpad     FoundBy = "breakpad"      // STACK CFI of the callee's Breakpad symbol file
-	ByFrameData    FoundBy = "frame-data"    // frame data of a PDB file, or STACK WIN of a Breakpad symbol file, of the callee
-	ByPE           FoundBy = "pe"            // .pdata and .xdata of the callee, a PE file
-	ByObject       FoundBy = "object"        // rows that the architecture's plugin read from the callee's code object
-	ByRules        FoundBy = "rules"         // rows that the plugin found by reading the callee's code
-	ByFramePointer FoundBy = "frame-pointer" // the architecture's frame-pointer convention
-	ByBackChain    FoundBy = "back-chain"    // the chain of frames that the architecture's ABI prescribes
-	ByScan         FoundBy = "scan"          // a word of the stack that follows a call
-	ByCallChain    FoundBy = "callchain"     // recorded by the kernel when the sample was taken
-	ByLaunch       FoundBy = "launch"        // recorded when its thread launched another
-	ByCallSite     FoundBy = "call-site"     // left by a tail call; its caller's call site and its own say so
-	ByProfiler     FoundBy = "profiler"      // as the file of another profiler has it
-	ByRuntime      FoundBy = "runtime"       // the plugin of a language runtime has the frame, or the row of the callee's code
+	ByContext       FoundBy = "context"        // the thread's own registers
+	ByCFI           FoundBy = "cfi"            // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
+	ByBreakpad      FoundBy = "breakpad"       // STACK CFI of the callee's Breakpad symbol file
+	ByFrameData     FoundBy = "frame-data"     // frame data of a PDB file, or STACK WIN of a Breakpad symbol file, of the callee
+	ByPE            FoundBy = "pe"             // .pdata and .xdata of the callee, a PE file
+	ByCompactUnwind FoundBy = "compact-unwind" // __unwind_info of the callee, a Mach-O file
+	ByObject        FoundBy = "object"         // rows that the architecture's plugin read from the callee's code object
+	ByRules         FoundBy = "rules"          // rows that the plugin found by reading the callee's code
+	ByFramePointer  FoundBy = "frame-pointer"  // the architecture's frame-pointer convention
+	ByBackChain     FoundBy = "back-chain"     // the chain of frames that the architecture's ABI prescribes
+	ByScan          FoundBy = "scan"           // a word of the stack that follows a call
+	ByCallChain     FoundBy = "callchain"      // recorded by the kernel when the sample was taken
+	ByLaunch        FoundBy = "launch"         // recorded when its thread launched another
+	ByCallSite      FoundBy = "call-site"      // left by a tail call; its caller's call site and its own say so
+	ByProfiler      FoundBy = "profiler"       // as the file of another profiler has it
+	ByReport        FoundBy = "report"         // as a report of a crash has it
+	ByRuntime       FoundBy = "runtime"        // the plugin of a language runtime has the frame, or the row of the callee's code
 )
 
 // IsGuess reports whether the method is a guess.
@@ -34,7 +36,7 @@ func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 
 // IsDescribed reports whether a compiler's description of the callee's code was used.
 func (b FoundBy) IsDescribed() bool {
-	return b == ByCFI || b == ByBreakpad || b == ByPE || b == ByFrameData
+	return b == ByCFI || b == ByBreakpad || b == ByPE || b == ByFrameData || b == ByCompactUnwind
 }
 
 // GlobalVariable is a variable that is in no frame, with the module that has it.

@@ -85,6 +85,9 @@ func (s callFrames) Row(ctx context.Context, l *Lookup) (*Row, error) {
 			if row := s.object.betweenCalls(ctx, l, fde, found); row != nil {
 				return row, nil
 			}
+			if row := s.object.inEpilogue(ctx, l, fde, found); row != nil {
+				return row, nil
+			}
 			dialect := s.object.plugin.dialects.ofCIE(fde.CIE)
 			if t.Section == ".eh_frame" {
 				dialect = l.completeByCode(found, dialect)

@@ -25,6 +25,7 @@ var rowSources = []func(*Object) RowSource{
 	newUnwindCodes,    // .pdata, .xdata
 	newCheckedFrames,  // code that contradicts call frame information
 	newCallFrames,     // .eh_frame, .debug_frame
+	newCompactUnwind,  // __unwind_info of a Mach-O file
 	newBreakpadRows,   // STACK CFI of a symbol file
 	newCallFrameData,  // frame data of a PDB file, STACK WIN of a symbol file
 	newSFrames,        // .sframe

@@ -75,6 +75,9 @@ func OfFolder(path string) Kind {
 	if strings.HasSuffix(strings.TrimRight(path, "/"), ".dSYM") {
 		return machOKinds[macho.TypeDSYM]
 	}
+	if strings.HasSuffix(strings.TrimRight(path, "/"), ".trace") {
+		return Kind{What: "a recording of Instruments", next: "it is not read: the text that `sample` and `spindump` write on the Mac is"}
+	}
 	return Kind{}
 }
 
@@ -186,6 +189,8 @@ func Of(head []byte) Kind {
 		return ofMachO(head)
 	case macho.IsUniversal(head):
 		return machOProgram("a universal file of macOS")
+	case IsAppleReport(string(head)):
+		return Kind{What: "a report of macOS or iOS", Command: "stack", next: forStack}
 	}
 	for i := range magics {
 		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
@@ -196,6 +201,43 @@ func Of(head []byte) Kind {
 		return Kind{What: "a page of HTML", next: "open it in a browser; " + isText}
 	}
 	return Kind{}
+}
+
+// reportKeys are keys that begin lines of reports of macOS and iOS as text. A report has two in its first bytes.
+var reportKeys = []string{
+	"Incident Identifier:", "CrashReporter Key:", "Hardware Model:", "Process:", "Path:", "Identifier:", "Code Type:", "Load Address:",
+	"Date/Time:", "End time:", "OS Version:", "Architecture:", "Report Version:", "Data Source:", "Command:", "Exception Type:",
+	"Analysis of sampling ", "Sampling process ", "Translated Report (Full Report Below)", "Crashed Thread:", "Exception Codes:",
+	"Triggered by Thread:", "Highlighted Thread:", "Thread 0:", "Thread 0 name:", "Thread 0 Crashed:", "Codesigning ID:", "Parent:",
+}
+
+// reportMembers are members of the first line of a report of macOS and iOS as JSON, or of its contents.
+var reportMembers = []string{`"bug_type"`, `"incident_id"`, `"usedImages"`, `"procName"`, `"faultingThread"`, `"captureTime"`}
+
+// IsAppleReport reports whether a file begins as a report of macOS or iOS.
+func IsAppleReport(head string) bool {
+	head = strings.TrimLeft(strings.TrimPrefix(head, "\ufeff"), " \t\r\n")
+	if strings.HasPrefix(head, "{") {
+		for _, member := range reportMembers {
+			if strings.Contains(head, member) {
+				return true
+			}
+		}
+		return false
+	}
+	found := 0
+	for line := range strings.Lines(head[:min(len(head), HeadSize)]) {
+		if strings.HasPrefix(line, "0 ") && strings.Contains(line, " 0x") { // the first frame of a thread
+			found++
+		}
+		for _, key := range reportKeys {
+			if strings.HasPrefix(line, key) {
+				found++
+				break
+			}
+		}
+	}
+	return found > 1
 }
 
 // isPage reports whether a file begins as a page of HTML.

@@ -36,8 +36,14 @@ type File struct {
 	notes                    []Note
 	threads                  []command // LC_THREAD and LC_UNIXTHREAD
 
+	unwind    unwindOnce
+	functions functionsOnce
+
 	mu       sync.Mutex
 	problems problems.List[string]
+
+	sectionOnce sync.Once
+	byAddress   []sectionStart // of sections in memory
 }
 
 // place is a range of the file.

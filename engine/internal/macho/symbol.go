@@ -136,7 +136,7 @@ func (f *File) Exports(yield func(Export)) error {
 		return err
 	}
 	w := trieWalk{trie: trie, base: text.Address, visited: make([]uint64, (len(trie)+63)/64), yield: yield}
-	if err := w.node(0, nil); err != nil {
+	if err := w.node(0); err != nil {
 		return fmt.Errorf("%s: the trie of exports at offset %#x: %w", f.name, f.exports.offset, err)
 	}
 	return nil

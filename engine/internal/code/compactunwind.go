@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/internal/macho"
+	"github.com/unwindd/unwindd/engine/trace"
+)
+
+// This file has the rows of Mach-O files (mach-o/compact_unwind_encoding.h). An encoding has the frame of
+// a function's body: it is right at calls, and says nothing of prologues and epilogues. The same is true
+// of the call frame information of Apple's compilers, which has no rows of epilogues. Of code that is
+// about to execute, the code itself has the rows.
+
+// compactUnwind is the compact unwind information of a Mach-O file, and the starts of its functions.
+type compactUnwind struct {
+	object *Object
+	file   *macho.File
+	info   *macho.UnwindInfo // nil: there is none
+}
+
+func newCompactUnwind(o *Object) RowSource {
+	if o.File == nil || !o.File.IsMachO() {
+		return nil
+	}
+	f := o.File.MachO()
+	info, err := f.UnwindInfo()
+	if err != nil {
+		o.problem("%v", err)
+	}
+	return compactUnwind{o, f, info}
+}
+
+func (s compactUnwind) Row(ctx context.Context, l *Lookup) (*Row, error) {
+	if start, end, ok := s.file.FunctionAt(l.Address); ok {
+		l.bound(Bounds{Start: start, End: end, IsKnown: true})
+	}
+	if s.info == nil {
+		return nil, nil
+	}
+	e, ok, err := s.info.At(l.Address)
+	switch {
+	case err != nil:
+		l.problem("%v", err)
+		return nil, noRow(err.Error())
+	case !ok:
+		return nil, nil
+	}
+	switch s.info.Mode(e.Encoding) {
+	case macho.NoUnwind:
+		return nil, nil
+	case macho.DWARFMode:
+		return nil, noRow("the compact unwind encoding names an FDE, and no FDE has the address")
+	}
+	body := new(cfi.Row)
+	if err := s.info.Row(&e, body); err != nil {
+		l.problem("%v", err)
+		return nil, noRow(err.Error())
+	}
+	if l.IsExact {
+		return s.object.exactBody(ctx, l, body, trace.ByCompactUnwind)
+	}
+	if _, isSaved := body.Rule(body.ReturnAddress); !isSaved {
+		return nil, noRow("by its compact unwind encoding the function keeps its return address in a register, so that it calls nothing")
+	}
+	return &Row{Rules: body, By: trace.ByCompactUnwind}, nil
+}
+
+// inEpilogue returns the row of an instruction that is about to execute in a function of a Mach-O file,
+// read from the code, where that has another CFA than call frame information that never returns to the
+// state of the function's entry; else nil.
+func (o *Object) inEpilogue(ctx context.Context, l *Lookup, fde *cfi.FDE, found *cfi.Row) *Row {
+	entry, symbols := o.machine.Description.Entry, o.debug.resolver
+	if !l.IsExact || o.File == nil || !o.File.IsMachO() || l.isInjected || fde.CIE.SignalFrame || entry == nil || symbols != nil && symbols.HasGo() {
+		return nil
+	}
+	var last cfi.Row
+	if err := fde.RowAt(fde.End-1, &last); err != nil || isFrameOf(&last, entry) {
+		return nil
+	}
+	rules, err := o.code.rules(ctx, l.codeRequest(fdeBounds(fde)))
+	if err != nil {
+		return nil
+	}
+	row := rowIn(rules.Rows, l.Address)
+	if row == nil || row.CFA.Register != found.CFA.Register || row.CFA.Offset >= found.CFA.Offset || !hasFrame(rules.Rows, found) {
+		return nil
+	}
+	return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}
+}
+
+// exactBody returns the row of an instruction that is about to execute in a function whose body has a
+// row: read from the code, or that of the body where both agree.
+func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row, by trace.FoundBy) (*Row, error) {
+	rules, err := o.code.rules(ctx, l.codeRequest(l.Bounds))
+	if err != nil {
+		return nil, err
+	}
+	row := rowIn(rules.Rows, l.Address)
+	switch {
+	case row == nil || isFrameOf(row, body):
+		return &Row{Rules: body, By: by}, nil
+	default:
+		return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
+	}
+}
+
+// isFrameOf reports whether a row has the CFA of a body's, and all that is saved in the body.
+func isFrameOf(row, body *cfi.Row) bool {
+	if row.CFA.Kind != body.CFA.Kind || row.CFA.Register != body.CFA.Register || row.CFA.Offset != body.CFA.Offset {
+		return false
+	}
+	return !slices.ContainsFunc(body.Rules, func(r cfi.RegisterRule) bool {
+		rule, _ := row.Rule(r.Column)
+		return rule.Kind != r.Rule.Kind || rule.Offset != r.Rule.Offset
+	})
+}
