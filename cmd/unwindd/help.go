@@ -38,7 +38,7 @@ var flagGroups = []struct{ title, flags string }{
 	{"Targets", `from label threads`},
 	{"What is profiled", `jobs objects join-window otlp symbolize kallsyms root perf-map`},
 	{"Waves of accelerators", `lanes lane iteration gpu-core`},
-	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp adjust-vma relative-address any-file store max-unpacked no-files`},
+	{"Files and symbols", `exe module sysroot debug-dir buildid-dir debuginfod symbols dwp dsym-hint default-arch adjust-vma relative-address any-file store max-unpacked no-files`},
 	{"Jobs", `priority deadline again parts`},
 	{"The queue", `queue-listen queue-ca queue-cert queue-key queue-creds queue-config queue-keep queue-replicas queue-size`},
 	{"Who is let in", `tls-cert tls-key client-ca tokens host`},

@@ -50,7 +50,7 @@ func dsymPlaces(file string) (list []string) {
 func dsymFiles(dir string, entries []fs.DirEntry) (list []string) {
 	for _, folder := range dsymFolders(dir, entries) {
 		inside := filepath.Join(folder, dsymInside)
-		for _, entry := range entriesOf(inside) {
+		for _, entry := range sortedEntries(inside) {
 			if entry.Type().IsRegular() && len(list) < maxFolderEntries {
 				list = append(list, filepath.Join(inside, entry.Name()))
 			}
@@ -73,7 +73,7 @@ func dsymFolders(dir string, entries []fs.DirEntry) (list []string) {
 			if entry.Name() != archiveDirs {
 				folder = filepath.Join(folder, archiveDirs)
 			}
-			for _, one := range entriesOf(folder) {
+			for _, one := range sortedEntries(folder) {
 				if isDSYM(one.Name()) {
 					list = append(list, filepath.Join(folder, one.Name()))
 				}
@@ -85,9 +85,9 @@ func dsymFolders(dir string, entries []fs.DirEntry) (list []string) {
 
 func isDSYM(path string) bool { return strings.EqualFold(filepath.Ext(path), dsymSuffix) }
 
-// entriesOf returns the entries of a folder, sorted by name, at most maxFolderEntries; none where it cannot be
+// sortedEntries returns the entries of a folder, sorted by name, at most maxFolderEntries; none where it cannot be
 // read.
-func entriesOf(dir string) []fs.DirEntry {
+func sortedEntries(dir string) []fs.DirEntry {
 	d, err := os.OpenFile(dir, openDirFlags, 0)
 	if err != nil {
 		return nil

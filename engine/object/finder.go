@@ -887,7 +887,7 @@ func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex
 	}
 	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
 	known[dir] = index
-	list := entriesOf(dir)
+	list := sortedEntries(dir)
 	for _, entry := range list {
 		if !entry.Type().IsRegular() {
 			continue

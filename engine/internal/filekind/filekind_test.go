@@ -64,3 +64,23 @@ func TestAdviceNamesTheFileAndACommandThatFits(t *testing.T) {
 		t.Errorf("%q, %+v", got, folder)
 	}
 }
+
+// TestFilesOfMacOS tells the kinds of Mach-O files by their types, also where they are cut.
+func TestFilesOfMacOS(t *testing.T) {
+	head := func(kind byte) []byte {
+		return append([]byte("\xcf\xfa\xed\xfe\x0c\x00\x00\x01\x00\x00\x00\x00"), kind, 0, 0, 0)
+	}
+	for want, data := range map[string][]byte{
+		"a program of macOS": head(2), "a core of macOS": head(4), "a library of macOS": head(6), "debug information of macOS": head(10),
+		"a Mach-O file of macOS": head(77), "a Mach-O file that is cut": head(2)[:14], "a universal file of macOS": []byte("\xca\xfe\xba\xbe\x00\x00\x00\x02"),
+		"a class of Java": []byte("\xca\xfe\xba\xbe\x00\x00\x00\x41"), "a Mach-O file of 32 bits": []byte("\xce\xfa\xed\xfe"),
+		"a shared cache of macOS, which has the libraries of the system in one file": []byte("dyld_v1  arm64e"),
+	} {
+		if got := Of(data); got.What != want {
+			t.Errorf("%q: %q, expected %q", data, got.What, want)
+		}
+	}
+	if core, program := Of(head(4)), Of(head(2)); core.Command != "stack" || !program.IsProgram || program.IsELF {
+		t.Errorf("%+v, %+v", core, program)
+	}
+}

@@ -11,7 +11,7 @@ import "strings"
 var prefixes = []string{"$s", "$S", "_T0", "$e"}
 
 // Mark ends names that Read returns: they are not whole.
-const Mark = " (Swift, in part)"
+const Mark = "…"
 
 // maxNames bounds the names in a name, and maxWords those that later ones may refer to.
 const (
@@ -52,7 +52,7 @@ func Read(name string) (string, bool) {
 	return role(r.text) + strings.Join(names, ".") + ending(r.text) + Mark, true
 }
 
-// roles say what the code of a name is, where the function that has the simple names is around it. The first that
+// roles are kinds of code for or inside the function that has the simple names. The first that
 // a name's rest matches counts.
 var roles = []struct {
 	matches func(rest string) bool
