@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/compared"
 	"github.com/unwindd/unwindd/engine/internal/comparison"
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/internal/flightrecorder"
 	"github.com/unwindd/unwindd/engine/internal/label"
 	"github.com/unwindd/unwindd/engine/internal/target/jsontext"
@@ -62,11 +63,15 @@ func isText(path string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	head, err := unpack.Head(path)
+	head, err := unpack.HeadOf(path, filekind.HeadSize)
 	return err == nil && (isJSON(head) || comparison.IsPart(head) || flightrecorder.Accepts(head))
 }
 
+// isJSON reports whether a file begins as JSON, and is no target.
 func isJSON(head []byte) bool {
+	if filekind.IsAppleReport(string(head[:min(len(head), filekind.HeadSize)])) {
+		return false
+	}
 	head = bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf")
 	return len(head) > 0 && head[0] == '{'
 }

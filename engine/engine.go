@@ -32,10 +32,13 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/beside"
 	"github.com/unwindd/unwindd/engine/internal/code"
 	"github.com/unwindd/unwindd/engine/internal/disassembler"
+	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/internal/lock"
 	"github.com/unwindd/unwindd/engine/internal/managed"
 	"github.com/unwindd/unwindd/engine/internal/source"
+	"github.com/unwindd/unwindd/engine/internal/target/applereport"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/target/machocore"
 	"github.com/unwindd/unwindd/engine/internal/target/minidump"
 	"github.com/unwindd/unwindd/engine/internal/target/registered"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
@@ -291,6 +294,7 @@ func (e *Engine) Finder(path string) object.Finder {
 // opener opens one format of targets.
 type opener struct {
 	magic string                                                    // the first bytes of such a file
+	is    func(head string) bool                                    // tells such a file where it has no magic; nil: magic does
 	open  func(e *Engine, m *object.Mapping) (target.Target, error) // m is closed with the target, and after an error
 	not   error                                                     // wrapped by open's error for a file of another format
 }
@@ -298,10 +302,12 @@ type opener struct {
 // openers has the formats of targets. The last one has no magic: its error describes a
 // file that is not a target.
 var openers = []opener{
-	{"PK\x03\x04", (*Engine).openSnapshot, snapshot.ErrNotSnapshot},
-	{"MDMP", (*Engine).openMinidump, minidump.ErrNotMinidump},
-	{"PMDM", (*Engine).openMinidump, minidump.ErrNotMinidump}, // of a big-endian machine
-	{"", (*Engine).openCore, elfcore.ErrNotCore},
+	{magic: "PK\x03\x04", open: (*Engine).openSnapshot, not: snapshot.ErrNotSnapshot},
+	{magic: "MDMP", open: (*Engine).openMinidump, not: minidump.ErrNotMinidump},
+	{magic: "PMDM", open: (*Engine).openMinidump, not: minidump.ErrNotMinidump}, // of a big-endian machine
+	{magic: "\xcf\xfa\xed\xfe", open: (*Engine).openMachOCore, not: machocore.ErrNotCore},
+	{is: filekind.IsAppleReport, open: (*Engine).openAppleReport, not: errNever},
+	{open: (*Engine).openCore, not: elfcore.ErrNotCore},
 }
 
 // Open opens a target file, told by its first bytes: a core, a minidump or a snapshot, as
@@ -350,6 +356,10 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 	return orNil(elfcore.OpenMapped(m, options))
 }
 
+func (e *Engine) openMachOCore(m *object.Mapping) (target.Target, error) {
+	return orNil(machocore.OpenMapped(m, machocore.Options{Finder: e.Finder(m.Path()), Describe: e.describe}))
+}
+
 func (e *Engine) noteReader(owner string) (elfcore.NoteReader, error) {
 	a, err := e.plugins.ForNote(owner)
 	if err != nil {
@@ -379,6 +389,16 @@ func (e *Engine) openMinidump(m *object.Mapping) (target.Target, error) {
 		Describe: func(arch string) (*sdk.Description, error) {
 			return prepared(e.plugins.FindOrdered(arch, sdk.LittleEndian))
 		},
+	}))
+}
+
+// errNever is wrapped by no error: the format of a file is certain by its first bytes.
+var errNever = errors.New("")
+
+func (e *Engine) openAppleReport(m *object.Mapping) (target.Target, error) {
+	return orNil(applereport.OpenMapped(m, applereport.Options{
+		Finder:   e.Finder(m.Path()),
+		Describe: func(arch string) (*sdk.Description, error) { return prepared(e.plugins.Find(arch)) },
 	}))
 }
 

@@ -46,7 +46,7 @@ func KindOf(path string) FileKind {
 	case err != nil || !info.Mode().IsRegular():
 		return FileKind{}
 	}
-	head, err := unpack.Head(path)
+	head, err := unpack.HeadOf(path, filekind.HeadSize)
 	if err != nil {
 		return FileKind{}
 	}

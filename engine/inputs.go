@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/filekind"
 	"github.com/unwindd/unwindd/engine/internal/packaging"
 	"github.com/unwindd/unwindd/engine/internal/target/elfcore"
+	"github.com/unwindd/unwindd/engine/internal/target/machocore"
 	"github.com/unwindd/unwindd/engine/internal/unpack"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -68,8 +69,9 @@ func (e *Engine) mapPacked(path string) (m *object.Mapping, problems []string, e
 // openerOf is the opener of a format, by the first bytes of the file.
 func openerOf(head string) *opener {
 	for i := range openers {
-		if strings.HasPrefix(head, openers[i].magic) {
-			return &openers[i]
+		o := &openers[i]
+		if is := o.is; is != nil && is(head) || is == nil && strings.HasPrefix(head, o.magic) {
+			return o
 		}
 	}
 	return &openers[len(openers)-1]
@@ -109,13 +111,13 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 
 // targetIn returns nil for the path of a target in a folder, else why the file is none.
 func targetIn(path string) error {
-	head, err := unpack.Head(path)
+	head, err := unpack.HeadOf(path, filekind.HeadSize)
 	switch o := openerOf(string(head)); {
 	case err != nil:
 		return err
-	case o.magic == "" && !elfcore.IsCore(head):
+	case o == &openers[len(openers)-1] && !elfcore.IsCore(head), errors.Is(o.not, machocore.ErrNotCore) && !machocore.IsCore(head):
 		return fmt.Errorf("%s: %w", path, ErrUnknownTarget)
-	case o.magic == "":
+	case o == &openers[len(openers)-1]:
 		if host := hostBeside(path); host != "" {
 			return fmt.Errorf("%s: it is read with %s", path, host)
 		}

@@ -4,10 +4,12 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/unwindd/unwindd/engine/internal/collector"
 	"github.com/unwindd/unwindd/engine/internal/target/snapshot"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -59,8 +61,11 @@ func (s *Snapshot) Write(w io.Writer) error {
 // walked from the snapshot is the one that is walked from the target, where the files of
 // its modules are found. It uses the modules of the target, which must not be walked by
 // another goroutine meanwhile. The snapshot is valid as long as the target is open. The
-// error is ctx's; Unwalked means that no stack could be walked.
+// error is ctx's, or of a target that has no memory to keep; Unwalked means that no stack could be walked.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
+	if info := t.Info(); info.Kind == trace.AppleReport {
+		return nil, fmt.Errorf("%s is a report of macOS or iOS, which has no memory that a snapshot could keep: send it as it is", info.Path)
+	}
 	r, err := collector.Collect(ctx, &collector.Request{
 		Process: t.process, Facts: t.Info().Facts, Problems: t.Problems, Shared: t.engine.shared, Finder: t.engine.finderOf(t.process.State()), Files: o.Files, AnyFile: o.AnyFile,
 		Runtimes: t.engine.runtimes, Managed: t.engine.managedOptions(), Goroutines: t.engine.options.Goroutines,

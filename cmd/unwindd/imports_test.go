@@ -78,15 +78,17 @@ var floors = []string{
 	"engine/internal/typelayout",      // where types have their members
 	"engine/internal/symbolstore",     // symbol files of other machines
 	"engine/internal/symbol/resolve",  // joins its neighbours below into one source
+	"engine/internal/symbol/debugmap", // DWARF of the object files of a program of macOS
 	"engine/internal/symbol/pdbtypes", // variables of PDB files in the terms of DWARF
 	"engine/internal/symbol/pdb",
 	"engine/internal/symbol/framerules", // rows of the frame data of 32-bit x86
 	"engine/internal/symbol",
-	"engine/internal/symbol/postfix",  // expressions of its neighbours
-	"engine/internal/symbol/msvcname", // how names of Microsoft's compilers read
-	"engine/internal/symbol/dname",    // how names of D read
-	"engine/internal/target/process",  // copies a process as its neighbour below reads cores
-	"engine/internal/target",          // formats of state
+	"engine/internal/symbol/postfix",   // expressions of its neighbours
+	"engine/internal/symbol/msvcname",  // how names of Microsoft's compilers read
+	"engine/internal/symbol/dname",     // how names of D read
+	"engine/internal/symbol/swiftname", // how names of Swift read, in part
+	"engine/internal/target/process",   // copies a process as its neighbour below reads cores
+	"engine/internal/target",           // formats of state
 	"engine/target",
 	"engine/internal/filekind",         // which command reads a file
 	"engine/internal/unpack",           // what its files come packed in

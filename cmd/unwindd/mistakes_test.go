@@ -72,7 +72,7 @@ var mistakes = []mistake{
 	{"stack core --config /nonexistent", 1, "unwindd: --config: /nonexistent: no such file or directory"},
 	{"submit core", 2, "unwindd: no queue: expected --queue URL, or a worker of this user, whose queue is in "},
 	{"stack m2/a.pdb", 1, "unwindd: m2/a.pdb is a PDB file, debug information of Windows: give the dump, and the folder that has it: unwindd stack DUMP --symbols DIR; for addresses in the image use `unwindd symbolize --obj m2/a.pdb ADDRESS`"},
-	{"stack m2/orders.dSYM", 1, "unwindd: m2/orders.dSYM is debug information of macOS: it is not read"},
+	{"stack m2/orders.dSYM", 1, "unwindd: m2/orders.dSYM is debug information of macOS: give the report or the dump, and then its folder: unwindd stack REPORT --debug-dir m2/orders.dSYM"},
 	{"stack m2/perf.data.gz", 1, "unwindd: m2/perf.data.gz is a recording of perf, packed: use `unwindd profile m2/perf.data.gz`"},
 	{"stack m2/words", 1, "unwindd: m2/words is an executable: give the core, then the executable: unwindd stack CORE m2/words; or the ID of a process of it: unwindd stack PID"},
 	{"stack m2/a.o", 1, "unwindd: m2/a.o is an object file of a compiler: use `unwindd symbolize --obj m2/a.o ADDRESS`, or `unwindd dump rows m2/a.o`"},

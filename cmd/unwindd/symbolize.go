@@ -32,6 +32,8 @@ type symbolizeFlags struct {
 	adjustVMA  string
 	isRelative bool
 	debugDirs  []string
+	dsyms      []string
+	machine    string
 	debuginfodFlags
 	symbolFlags
 	dwp string
@@ -56,6 +58,10 @@ of SPIR-V, of a line of LLVM IR.
 
 Of a cubin they are FUNCTION+OFFSET or SECTION+OFFSET: each section of code begins
 at address 0.
+
+Of a file of macOS they are those in the file. FILE:MACHINE, as app:arm64, is one of
+the files in a universal one. Its dSYM is found beside it and in --debug-dir; without one, the
+object files that the linker names are read.
 
 Of a PE file (.exe, .dll) they are the image base that it prefers plus the offset in
 the image. Its PDB file is found beside it, at the path where it was built, in
@@ -85,6 +91,8 @@ and what addr2line does under the name addr2line, with their options.`,
 	flags.Lookup("adjust-vma").DefValue = ""
 	flags.BoolVar(&f.isRelative, "relative-address", false, "addresses of a PE file are offsets from the beginning of its image")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	flags.StringArrayVar(&f.dsyms, "dsym-hint", nil, "look for debug information of macOS in `DIR`, the folder of a dSYM, too; may be repeated")
+	flags.StringVar(&f.machine, "default-arch", "", "of a universal file of macOS read the one for the machine `NAME`, as arm64")
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)
 	flags.StringVar(&f.dwp, "dwp", "", "read split units from the package `FILE`")
@@ -113,6 +121,9 @@ func (f *symbolizeFlags) run(cmd *cobra.Command, args []string) error {
 		return usageError{errors.New("--print-source-context-lines: expected 0 or more")}
 	}
 	if err := checkDirs("debug-dir", f.debugDirs...); err != nil {
+		return err
+	}
+	if err := checkDirs("dsym-hint", f.dsyms...); err != nil {
 		return err
 	}
 	if err := checkFile("dwp", f.dwp); err != nil {
@@ -206,7 +217,7 @@ func (f *symbolizeFlags) refuse() func(path string) error {
 // not be used. The tools that unwindd replaces do not warn of these.
 func (f *symbolizeFlags) symbolizerOptions() symbolize.Options {
 	return symbolize.Options{
-		DebugDirs: f.debugDirs, Package: f.dwp, Log: f.log(),
+		DebugDirs: append(f.dsyms, f.debugDirs...), DefaultMachine: f.machine, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/symbolize"
@@ -18,6 +19,7 @@ type llvmFlags struct {
 	output             symbolize.WriterOptions
 	file, buildID, dwp string
 	debugDirs          []string
+	machine            string
 	debuginfodFlags
 	isLocal         bool // no server is asked
 	context, adjust uint64
@@ -58,7 +60,7 @@ func llvmSymbolizer(args []string, gnu bool) int {
 		return failed(err)
 	}
 	defer remotes.Close()
-	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Package: f.dwp})
+	s := newSymbolSession(symbolize.Options{DebugDirs: f.debugDirs, DefaultMachine: f.machine, Remote: remotes.Debuginfod, Package: f.dwp})
 	defer s.Symbolizer.Close()
 	s.Tool = args[0]
 	if err := f.set(s); err != nil {
@@ -96,6 +98,8 @@ func (f *llvmFlags) inputOptions() []option {
 		textOption('e', "obj", &f.file), textOption(0, "exe", &f.file),
 		textOption(0, "build-id", &f.buildID),
 		textOption(0, "dwp", &f.dwp),
+		textOption(0, "default-arch", &f.machine),
+		{0, "dsym-hint", needsArgument, f.addDSYM},
 		{0, "debug-file-directory", needsArgument, func(v string, _ bool) error {
 			f.debugDirs = append(f.debugDirs, v)
 			return nil
@@ -109,6 +113,16 @@ func (f *llvmFlags) inputOptions() []option {
 		}},
 		flagOption(0, "no-inlines", func() { f.inlines = false }),
 	}
+}
+
+// addDSYM adds the folder of a dSYM; another is not used.
+func (f *llvmFlags) addDSYM(path string, _ bool) error {
+	if filepath.Ext(path) != ".dSYM" {
+		messages.Printf("%s: warning: invalid dSYM hint: \"%s\" (must have the '.dSYM' extension)\n", f.name, path)
+		return nil
+	}
+	f.debugDirs = append(f.debugDirs, path)
+	return nil
 }
 
 // outputOptions returns the options for writing answers.
@@ -154,7 +168,7 @@ func (f *llvmFlags) otherOptions() []option {
 		flagOption(0, "debuginfod", func() { f.isLocal = false }), // asks DEBUGINFOD_URLS, which is the default
 		flagOption(0, "no-debuginfod", func() { f.isLocal = true }),
 	}
-	for _, name := range []string{"fallback-debug-path", "default-arch", "dsym-hint", "gsym-file-directory"} {
+	for _, name := range []string{"fallback-debug-path", "gsym-file-directory"} {
 		list = append(list, textOption(0, name, &f.unused))
 	}
 	for _, name := range []string{

@@ -35,7 +35,7 @@ func IsArchive(data []byte) (is bool) {
 var deviceMachines = []elf.Machine{elf.EM_AMDGPU, elf.EM_CUDA, 205} // 205: EM_INTELGT
 
 // archive yields the code objects of accelerators in the members of an archive: members that are
-// such objects, and objects inside members. dir is the folder that the names of a thin archive
+// such objects, and objects inside members; and members for macOS, which programs without DWARF name. dir is the folder that the names of a thin archive
 // start from; "" where its files are not opened.
 func (w *bundleWalk) archive(data []byte, dir string) {
 	isThin := false
@@ -103,6 +103,8 @@ func (w *bundleWalk) memberData(data []byte) {
 			return
 		}
 		w.sections(o)
+	case isMachO(data):
+		w.emit(Nested{Name: w.member, Format: "archive", Offset: w.base, Data: data})
 	}
 }
 

@@ -24,6 +24,9 @@ const DebugDir = "/usr/lib/debug"
 // systems merge with one of /usr is looked for as if it were in the other one too. Last,
 // Remote is asked for an object that has no debug information itself.
 //
+// The dSYM of a Mach-O file is looked for beside it, and beside the bundles that it is in, instead, and in Folders
+// and DebugDirs, which may be a dSYM themselves, have several, or be an archive of Xcode.
+//
 // The PDB file that a PE file without debug information names is looked for beside it, in Folders
 // and DebugDirs, by its path under Sysroot, and in Symbols.
 //
@@ -91,6 +94,10 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	list = append(list, f.cachedPlaces(s.object.buildIDName(), cachedDebug)...)
 	named := len(list)
 	for _, file := range s.files(f) {
+		if s.object.macho != nil {
+			list = append(list, f.dsymPlaces(file)...)
+			continue
+		}
 		dir, name := filepath.Dir(file), s.link
 		if !s.linked {
 			name = filepath.Base(file) + ".debug"
@@ -117,6 +124,18 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	}
 	for i := named; i < len(list); i++ {
 		list[i].guess = !s.linked
+	}
+	return list
+}
+
+// dsymPlaces returns the places of the dSYM of a program, by its path on this machine.
+func (f *Finder) dsymPlaces(file string) (list []place) {
+	for _, dsym := range dsymPlaces(file) {
+		if inTarget, isIn := f.inTarget(filepath.Dir(dsym)); isIn {
+			list = append(list, f.rootPlace(path.Join(inTarget, filepath.Base(dsym))))
+		} else {
+			list = append(list, hostPlace(dsym))
+		}
 	}
 	return list
 }
@@ -241,6 +260,11 @@ func (s *debugSearch) try(p place) *Object {
 		return nil
 	}
 	o, err := s.store.openCode(p, nil)
+	for _, one := range p.slices(err) {
+		if o := s.try(one); o != nil {
+			return o
+		}
+	}
 	if err != nil {
 		a := newAttempt(p, err)
 		if p.guess && errors.Is(err, ErrNotELF) {

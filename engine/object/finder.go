@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -471,6 +470,24 @@ func (f *Finder) placeAs(file, name string) place {
 // names it: beneath Sysroot.
 func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f.rootPlace(name), nil) }
 
+// OpenMember is OpenNamed of a member of an archive, or of the file itself where member is "".
+func (f *Finder) OpenMember(name, member string) (*Object, error) {
+	p := f.rootPlace(name)
+	p.entry = member
+	return f.Store.open(p, nil)
+}
+
+// OpenMemberBeside is OpenBeside of a member of an archive, or of the file itself where member is "".
+func (f *Finder) OpenMemberBeside(name, member string) (*Object, error) {
+	if member == "" {
+		return f.OpenBeside(name)
+	}
+	if f.root() != "/" || f.Owner != nil || f.IsUnseen { // its path is one in the target
+		return f.OpenMember(name, member)
+	}
+	return f.Store.open(place{file: name, entry: member}, nil)
+}
+
 // MapNamed maps a file that is no code object by its path in the target, as debug
 // information names its source files: beneath Sysroot.
 func (f *Finder) MapNamed(name string) (*Mapping, error) {
@@ -609,6 +626,9 @@ func (s *search) keepDebugOnly(p place) {
 		return
 	}
 	o, err := s.store.openCode(p, nil)
+	for _, one := range p.slices(err) {
+		s.keepDebugOnly(one)
+	}
 	switch {
 	case err != nil:
 		if a := newAttempt(p, err); a.Kind != Absent {
@@ -658,6 +678,14 @@ func (s *search) try(p place) *Object {
 		return nil
 	}
 	o, err := s.store.openCode(p, s.formats)
+	for _, one := range p.slices(err) {
+		if len(s.want) == 0 {
+			break // nothing says which one
+		}
+		if o := s.try(one); o != nil || s.unchecked != nil {
+			return o
+		}
+	}
 	if err != nil {
 		if a := newAttempt(p, err); !p.guess || a.Kind != Absent {
 			s.tried = append(s.tried, a)
@@ -859,13 +887,7 @@ func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex
 	}
 	index := &folderIndex{byID: map[string][]string{}, byName: map[string][]string{}}
 	known[dir] = index
-	d, err := os.OpenFile(dir, openDirFlags, 0)
-	if err != nil {
-		return index
-	}
-	defer d.Close()
-	list, _ := d.ReadDir(maxFolderEntries)
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	list := entriesOf(dir)
 	for _, entry := range list {
 		if !entry.Type().IsRegular() {
 			continue
@@ -873,6 +895,11 @@ func (f *Finder) indexed(known map[string]*folderIndex, dir string) *folderIndex
 		lower := strings.ToLower(entry.Name())
 		index.byName[lower] = append(index.byName[lower], entry.Name())
 		file := filepath.Join(dir, entry.Name())
+		for _, id := range f.Store.buildIDs(hostPlace(file)) {
+			index.byID[id] = append(index.byID[id], file)
+		}
+	}
+	for _, file := range dsymFiles(dir, list) {
 		for _, id := range f.Store.buildIDs(hostPlace(file)) {
 			index.byID[id] = append(index.byID[id], file)
 		}

@@ -55,7 +55,7 @@ func recognised(data []byte, formats Formats) (is bool, err error) {
 // are an object too. It has only bytes and a name: IsELF is false, and there are neither sections,
 // nor segments, nor symbols.
 func NewWith(name string, data []byte, formats Formats) (*Object, error) {
-	if !isELF(data) && !isPE(data) && !isPDB(data) && !isMachO(data) {
+	if !isELF(data) && !isPE(data) && !isPDB(data) && !isMachO(data) && !isUniversal(data) {
 		switch is, err := recognised(data, formats); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -85,7 +85,7 @@ func newForeign(name string, data []byte) *Object {
 }
 
 // NestedIn yields the code objects inside a file that is no ELF file: an offload
-// bundle, an archive, or one of the formats, which may be nil. The members of a thin archive are
+// bundle, a universal file, an archive, or one of the formats, which may be nil. The members of a thin archive are
 // beside the file of the name. It is false where the file is none of these.
 func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
 	return nestedIn(name, data, formats, filepath.Dir(name))
@@ -95,6 +95,8 @@ func nestedIn(name string, data []byte, formats Formats, dir string) (iter.Seq2[
 	switch {
 	case IsBundle(data):
 		return BundleEntries(name, data), true
+	case isUniversal(data):
+		return func(yield func(Nested, error) bool) { newBundleWalk(name, uint64(len(data)), yield).universal(data) }, true
 	case IsArchive(data):
 		return func(yield func(Nested, error) bool) {
 			w := newBundleWalk(name, uint64(len(data)), yield)
@@ -107,7 +109,7 @@ func nestedIn(name string, data []byte, formats Formats, dir string) (iter.Seq2[
 
 // formatEntries yields the code objects inside a file of one of the formats.
 func formatEntries(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
-	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) || isPDB(data) || isMachO(data) {
+	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) || isPDB(data) || isMachO(data) || isUniversal(data) {
 		return nil, false
 	}
 	return func(yield func(Nested, error) bool) {

@@ -68,7 +68,6 @@ func (o *Object) takeMachO(f *macho.File) {
 		o.header.typ = typ
 	}
 	o.header.entry, _ = f.Entry()
-	o.relocatable = f.Type() == macho.TypeObject
 	o.sections = append(o.sections, &Section{object: o}) // the null section: symbols count from 1
 	o.byName = map[string]*Section{}
 	for _, section := range f.Sections() {
@@ -105,6 +104,19 @@ func machoSection(section *macho.Section) *Section {
 		s.Flags |= elf.SHF_EXECINSTR
 	}
 	return s
+}
+
+// relocateMachO is relocate of a section of a Mach-O file. Sections of its object files have addresses.
+func (s *Section) relocateMachO(b []byte, owned bool) ([]byte, bool, error) {
+	f := s.object.macho
+	if owned || f.Type() != macho.TypeObject {
+		return b, owned, nil
+	}
+	relocated, err := f.Relocated(f.Sections()[s.Index-1])
+	if err != nil || len(relocated) == 0 || &relocated[0] == &b[0] {
+		return b, false, err
+	}
+	return relocated, true, s.object.grow(uint64(len(relocated)))
 }
 
 // machoSectionName returns the name that a section has in ELF files. Names of 16 bytes are cut:
@@ -186,7 +198,8 @@ func (o *Object) machoSymbol(symbol *macho.Symbol) (s Symbol, ok bool) {
 		s.Section = uint32(elf.SHN_ABS)
 	case symbol.IsDefined() && int(symbol.Section) < len(o.sections):
 		s.Section, s.Type = uint32(symbol.Section), elf.STT_OBJECT
-		if o.sections[s.Section].Flags&elf.SHF_EXECINSTR != 0 {
+		// The header has a symbol of the first section.
+		if section := o.sections[s.Section]; section.Flags&elf.SHF_EXECINSTR != 0 && s.Address >= section.Address {
 			s.Type = elf.STT_FUNC
 		}
 	}

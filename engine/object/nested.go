@@ -27,8 +27,8 @@ import (
 // host's executable or object file.
 type Nested struct {
 	Index int // in the file's list of them
-	// Format is its container: "offload bundle", "offload binary", "fat binary", "archive",
-	// "container", "section" or "memory".
+	// Format is its container: "offload bundle", "offload binary", "fat binary", "universal file",
+	// "archive", "container", "section" or "memory".
 	Format string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
@@ -556,16 +556,23 @@ func zstdFrame(data []byte) (int, error) {
 // The file may have one of the formats; nil: there are none. The result is an ELF file; the error
 // of another file lists the code objects that can be named in it.
 func OpenNested(path string, formats Formats) (*Object, error) {
+	path, err := InDSYM(path)
+	if err != nil {
+		return nil, err
+	}
 	file, name, ok := cutNested(path)
 	m, err := mapPath(path, true)
 	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return nil, err
 		}
-		if list, ok := nestedIn(path, m.data, formats, folderOf(m)); ok {
+		if list, ok := nestedIn(path, m.data, formats, folderOf(m)); ok && !isUniversal(m.data) {
 			return nil, errors.Join(notItself(path, m.data, list), m.Close())
 		}
 		return openMapping(m)
+	}
+	if file, err = InDSYM(file); err != nil {
+		return nil, err
 	}
 	if m, err = mapPath(file, true); err != nil {
 		return nil, err

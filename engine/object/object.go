@@ -77,6 +77,10 @@ type Object struct {
 // Open maps a file and reads its headers. Nothing else of the file is touched.
 // A file that is neither an ELF, a PE, a PDB nor a Mach-O file gives ErrNotELF.
 func Open(path string) (*Object, error) {
+	path, err := InDSYM(path)
+	if err != nil {
+		return nil, err
+	}
 	m, err := mapPath(path, true)
 	if err != nil {
 		return nil, err
@@ -110,6 +114,8 @@ func New(name string, data []byte) (*Object, error) {
 		return newPDB(name, data)
 	case isMachO(data):
 		return newMachO(name, data)
+	case isUniversal(data):
+		return newUniversal(name, data)
 	}
 	o := &Object{name: name, data: data}
 	err := Guard(o.read)

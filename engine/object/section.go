@@ -101,6 +101,9 @@ func (s *Section) read(types *relocations) (b []byte, owned bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if s.object.macho != nil {
+		return s.relocateMachO(b, owned)
+	}
 	return s.relocate(b, owned, types)
 }
 

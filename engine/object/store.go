@@ -81,6 +81,10 @@ func (s *Store) Open(path string, formats Formats) (*Object, error) {
 // OpenNested is the function OpenNested by the Store: it opens an ELF file, or a code object inside a
 // file, FILE#NAME.
 func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
+	path, err := InDSYM(path)
+	if err != nil {
+		return nil, err
+	}
 	o, err := s.open(hostPlace(path), nil)
 	file, name, nested := cutNested(path)
 	switch {
@@ -248,12 +252,16 @@ func (s *Store) buildIDs(p place) []string {
 		}
 	}
 	var list []string
-	if o, err := unshared.openCode(p, nil); err == nil { // other formats have no build IDs
+	o, err := unshared.openCode(p, nil) // other formats have no build IDs
+	if err == nil {
 		for _, own := range o.buildIDs() {
 			list = append(list, string(own))
 		}
 		id = o.mapping.id
 		_ = o.Close()
+	}
+	for _, one := range p.slices(err) {
+		list = append(list, unshared.buildIDs(one)...)
 	}
 	if s == nil || id.unsettled(time.Now()) > 0 {
 		return list

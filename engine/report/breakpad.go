@@ -43,6 +43,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByScan:         "scan",
 	trace.ByCallChain:    "prewalked",
 	trace.ByLaunch:       "prewalked",
+	trace.ByReport:       "prewalked",
 	trace.ByRuntime:      "cfi",
 }
 

@@ -121,7 +121,7 @@ var stopTexts = map[trace.StopReason]string{
 }
 
 // wasRecorded are the sources of whole stacks, whose ends nothing is known about.
-var wasRecorded = map[trace.FoundBy]bool{trace.ByCallChain: true, trace.ByLaunch: true, trace.ByProfiler: true}
+var wasRecorded = map[trace.FoundBy]bool{trace.ByCallChain: true, trace.ByLaunch: true, trace.ByProfiler: true, trace.ByReport: true}
 
 // cutShort is the name of what takes the place of missing callers; "" where none are known to
 // be missing. A chain that was recorded as it is may be whole, and so may be a wave.

@@ -45,7 +45,9 @@ type Target struct {
 	// Deadlocks are lists of the IDs of threads, each of which waits for the next one, and
 	// the last one for the first; not of newHead.
 	Deadlocks [][]string `json:"deadlocks,omitempty"`
-	Process   *Process   `json:"process,omitempty"` // nil where nothing is known
+	// Annotations are texts with names that belong to a crash, as a report of macOS has them.
+	Annotations []Annotation `json:"annotations,omitempty"`
+	Process     *Process     `json:"process,omitempty"` // nil where nothing is known
 	// Labels tell the process from others of its job.
 	Labels   map[string]string `json:"labels,omitempty"`
 	Problems []string          `json:"problems"`
@@ -68,6 +70,12 @@ type Crash struct {
 	Assertion string `json:"assertion,omitempty"` // the condition that did not hold
 	// Sender is the process that sent the signal; nil where the kernel did.
 	Sender *Sender `json:"sender,omitempty"`
+}
+
+// Annotation is a text with a name.
+type Annotation struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // FirstCrash is the crash that a signal handler caught before the process ended.
@@ -293,6 +301,7 @@ type Frame struct {
 	File           string            `json:"file,omitempty"`
 	Line           int               `json:"line,omitempty"`
 	Column         int               `json:"column,omitempty"`
+	NameFrom       string            `json:"name_from,omitempty"`  // "report": the function and its line are as a report of a crash has them
 	LineFrom       string            `json:"line_from,omitempty"`  // see nameSources
 	ScopeFrom      string            `json:"scope_from,omitempty"` // likewise
 	EqualFunctions int               `json:"equal_functions,omitempty"`

@@ -547,6 +547,9 @@ func (j *stackJSON) position(s *trace.Symbol) {
 	if s.Column != 0 {
 		j.numberMember("column", s.Column)
 	}
+	if s.IsReported {
+		j.stringMember("name_from", nameFromReport)
+	}
 	line, scope := nameSources(s)
 	j.textMember("line_from", line)
 	j.textMember("scope_from", scope)

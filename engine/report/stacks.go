@@ -111,6 +111,7 @@ func newHead(t *engine.Target, detail headDetail) Head {
 		h.Target.Crash = newCrash(info.Facts.Crash)
 		h.Target.Process = newProcess(info.Facts, t.Modules())
 	}
+	h.Target.Annotations = newAnnotations(&info)
 	h.Target.Labels = t.Labels(nil)
 	if h.Target.Problems == nil {
 		h.Target.Problems = []string{}

@@ -83,6 +83,7 @@ func (t *text) target() {
 	if c := target.Crash; c != nil && c.Assertion != "" {
 		t.printf("%s %s\n", t.warn("assertion failed:"), c.Assertion)
 	}
+	t.annotations(target.Annotations)
 	t.deadlocks(t.about.deadlocks)
 	for _, p := range target.Problems {
 		t.printf("%s %s\n", t.warn("problem:"), p)
@@ -391,6 +392,7 @@ func (t *text) frames(frames []trace.Frame, index, width int) (next int) {
 func (t *text) inlinedLine(f *trace.Frame, s *trace.Symbol, index, width int) {
 	t.printf("  #%-*d %s", width, index, t.faint(fmt.Sprintf("%-18s ", "inlined")))
 	t.place(f, s, "")
+	t.reported(s)
 	t.scopeFrom(s)
 	t.printf("\n")
 }
@@ -455,6 +457,7 @@ func (t *text) physicalLine(f *trace.Frame, s *trace.Symbol, index, width int) {
 	case f.RestsOnGuess:
 		t.printf(" %s", t.warn("(rests on a guess)"))
 	}
+	t.reported(s)
 	t.scopeFrom(s)
 	t.equals(s)
 	t.printf("\n")

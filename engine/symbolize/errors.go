@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -29,7 +30,10 @@ func (e *FileError) Unwrap() error { return e.Err }
 // some.
 func reason(name string, err error) string {
 	var number syscall.Errno
+	var universal *object.UniversalError
 	switch {
+	case errors.As(err, &universal):
+		return "a universal file: name one of its machines with --default-arch, or as FILE:MACHINE: " + strings.Join(universal.Machines, ", ")
 	case errors.Is(err, ErrNoBuildID):
 		return ErrNoBuildID.Error()
 	case errors.Is(err, fs.ErrNotExist):

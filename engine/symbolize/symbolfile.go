@@ -109,10 +109,13 @@ func (x *symbolSource) open() (err error) {
 	return nil
 }
 
-// functionCode returns the debug information, DWARF or a PDB file.
+// functionCode returns the debug information: DWARF, also of the object files of a program of macOS, or a PDB file.
 func (x *symbolSource) functionCode() (functionCode, error) {
 	if d := x.resolver.DWARF(); d != nil {
 		return d.CodeMap()
+	}
+	if m := x.resolver.DebugMap(); m != nil {
+		return m.CodeMap()
 	}
 	if p := x.resolver.PDB(); p != nil {
 		return p, nil
@@ -189,7 +192,7 @@ func (x *symbolSource) function(fn *symbol.FunctionCode, yield func(*breakpad.So
 			continue
 		}
 		frame := fn.Symbol
-		if x.resolver.DWARF() != nil {
+		if x.resolver.PDB() == nil {
 			x.resolver.Complete(&frame, r.Start)
 		}
 		first := sort.Search(len(fn.Lines), func(i int) bool { return fn.Lines[i].End > r.Start })

@@ -5,6 +5,7 @@ package symbolize
 import (
 	"cmp"
 	"debug/elf"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -21,6 +22,7 @@ var (
 	ErrNotLoaded  = errors.New("a symbol file is one of an executable or a shared library")
 	ErrNoArch     = errors.New("Breakpad has no name for its machine")
 	ErrNoIdentity = errors.New("it has no build ID, and no .text to make one of")
+	ErrNoUUID     = errors.New("it has no UUID")
 	ErrNoCodeView = errors.New("it has no CodeView record, which says its identifier (link it with --build-id)")
 )
 
@@ -49,7 +51,7 @@ func (f *File) SymbolStorePath() (string, error) {
 // its identifier, and perhaps a name, in its CodeView record; a PDB file has no CODE_ID.
 func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
 	o := f.Object
-	if o.IsForeign() || o.IsRelocatable() || len(o.Segments()) == 0 && !o.IsPDB() {
+	if o.IsForeign() || o.IsRelocatable() || o.Type() == elf.ET_REL || len(o.Segments()) == 0 && !o.IsPDB() {
 		return m, "", fmt.Errorf("%s: %w", o.Name(), ErrNotLoaded)
 	}
 	arch := breakpadArchitectures[elf.Machine(o.Machine())]
@@ -61,6 +63,9 @@ func (f *File) Identify() (m breakpad.Module, codeID string, err error) {
 		return identifyPE(o, arch)
 	case o.IsPDB():
 		return identifyPDB(o, arch), "", nil
+	case o.IsMachO():
+		m, err := identifyMachO(o)
+		return m, "", err
 	}
 	name := cmp.Or(o.SharedName(), filepath.Base(o.Name()))
 	id := o.BuildID()
@@ -86,6 +91,16 @@ func identifyPE(o *object.Object, arch string) (m breakpad.Module, codeID string
 	file := filepath.Base(o.Name())
 	name := cmp.Or(object.LastPart(id.PDB), file)
 	return breakpad.Module{OS: "windows", Arch: arch, ID: id.DebugID(), Name: name}, id.CodeID() + " " + file, nil
+}
+
+// identifyMachO is Identify of a Mach-O file: its name is that of the file, its identifier the UUID and an age of 0.
+func identifyMachO(o *object.Object) (m breakpad.Module, err error) {
+	id := o.BuildID()
+	if len(id) == 0 {
+		return m, fmt.Errorf("%s: %w", o.Name(), ErrNoUUID)
+	}
+	name, _, _ := strings.Cut(filepath.Base(o.Name()), "#")
+	return breakpad.Module{OS: "mac", Arch: o.MachO().MachineName(), ID: strings.ToUpper(hex.EncodeToString(id)) + "0", Name: name}, nil
 }
 
 // identifyPDB is Identify of a PDB file.

@@ -4,6 +4,7 @@ package symbolize
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -25,6 +26,9 @@ type Options struct {
 	IsUnseen bool
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
+	// DefaultMachine is the machine whose file is opened in a universal file of macOS, where the path does
+	// not name one: "arm64"; "": the only one.
+	DefaultMachine string
 	// Remote is a source of debug information, by build ID, that is not on this machine; nil:
 	// none.
 	Remote object.Remote
@@ -88,9 +92,13 @@ func (s *Symbolizer) Close() error {
 	return errors.Join(append(errs, s.profiles.close())...)
 }
 
-// Open opens a code object. The second time it returns the same file, or the same error.
+// Open opens a code object; FILE:MACHINE is one in a universal file. The second time it returns the same file, or
+// the same error.
 func (s *Symbolizer) Open(path string) (*File, error) {
-	return s.once(path, func() (*object.Object, error) { return object.OpenNested(path, s.options.Formats) })
+	return s.once(path, func() (*object.Object, error) {
+		file, machine := object.CutMachine(path)
+		return object.OpenMachine(file, cmp.Or(machine, s.options.DefaultMachine), s.options.Formats)
+	})
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build ID, or else

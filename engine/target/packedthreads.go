@@ -86,7 +86,7 @@ func firstOf(list []uint32) *uint32 {
 // own.
 func keyOf(t *trace.Thread) (k kindKey, ok bool) {
 	if t.Stop != nil || t.Saved != nil || t.Memory != nil || t.Callers != nil || t.LaneStates != nil || t.HasPC || t.PC != 0 || t.Named != nil ||
-		t.Spaces != nil || t.Goroutine != nil || t.ManagedFrames != nil || t.Executes != nil {
+		t.Spaces != nil || t.Goroutine != nil || t.ManagedFrames != nil || t.Recorded != nil || t.Executes != nil {
 		return k, false
 	}
 	k = kindKey{

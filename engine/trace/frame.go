@@ -27,6 +27,7 @@ const (
 	ByLaunch        FoundBy = "launch"         // recorded when its thread launched another
 	ByCallSite      FoundBy = "call-site"      // left by a tail call; its caller's call site and its own say so
 	ByProfiler      FoundBy = "profiler"       // as the file of another profiler has it
+	ByReport        FoundBy = "report"         // as a report of a crash has it
 	ByRuntime       FoundBy = "runtime"        // the plugin of a language runtime has the frame, or the row of the callee's code
 )
 

@@ -45,6 +45,8 @@ type Symbol struct {
 	// ScopeBySource is set where the frame is of a chain that was guessed from the source
 	// module by file and line.
 	ScopeBySource bool
+	// IsReported is set where the function is named by a report of a crash, and no file here has its name.
+	IsReported bool
 	// Equals counts the functions known to share this code after linking, this one
 	// included. SeveralEqual: an unknown number of them; 0: no other function is known.
 	Equals int

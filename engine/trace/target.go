@@ -12,11 +12,13 @@ type Kind string
 // The kinds.
 const (
 	ELFCore     Kind = "elf-core"
+	MachOCore   Kind = "macho-core"
 	Snapshot    Kind = "snapshot"
 	Minidump    Kind = "minidump"
-	LiveProcess Kind = "process"   // a live process, whose threads were stopped while their stacks were copied
-	ROCmCore    Kind = "rocm-core" // the state of AMD's graphics processors, perhaps with the process that used them
-	CUDACore    Kind = "cuda-core" // the state of NVIDIA's graphics processors, perhaps with the process that used them
+	LiveProcess Kind = "process"      // a live process, whose threads were stopped while their stacks were copied
+	ROCmCore    Kind = "rocm-core"    // the state of AMD's graphics processors, perhaps with the process that used them
+	AppleReport Kind = "apple-report" // the frames that a report of macOS or iOS has
+	CUDACore    Kind = "cuda-core"    // the state of NVIDIA's graphics processors, perhaps with the process that used them
 )
 
 // Target describes a target as a whole.

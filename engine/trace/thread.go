@@ -84,9 +84,23 @@ type Thread struct {
 	// ManagedFrames are the frames of a thread that a language runtime schedules and that has no
 	// native stack, innermost first.
 	ManagedFrames []Frame
+	// Recorded are the frames of a thread whose whole stack the target recorded without the memory of it,
+	// innermost first; nil for other threads.
+	Recorded []RecordedFrame
 	// Executes is the thread of the goroutine that an operating system's thread executes;
 	// nil if there is none.
 	Executes *Thread
+}
+
+// RecordedFrame is a frame as a report of a crash has it.
+type RecordedFrame struct {
+	PC    uint64
+	Exact bool // no call precedes PC
+	// Symbols are the functions that the report names, innermost first; none where it names none. The
+	// others are inlined into the last one, from whose first byte PC has the distance Offset, if HasOffset.
+	Symbols   []Symbol
+	Offset    uint64
+	HasOffset bool
 }
 
 // NamedRegister is a register of at most 64 bits.

@@ -29,7 +29,13 @@ func (p *Process) Activations(ctx context.Context, th *trace.Thread) (*trace.Sta
 	stack.Lanes = state.lanes()
 	w := &walker{}
 	w.startThread(p, state, stack)
+	if len(th.Recorded) > 0 {
+		w.segment.limit = 1 // only the registers of the top frame are known
+	}
 	w.guarded(ctx)
+	if len(th.Recorded) > 0 {
+		return p.recordedStack(th), w.recordedTop(th)
+	}
 	w.describeCalls(ctx, true)
 	list := make([]Activation, w.walked)
 	for i := range list {
@@ -109,4 +115,12 @@ func (a Activation) UnitContext(function dwarf.Entry, unit dwarf.Unit) locexpr.C
 // Guard as Evaluate does.
 func (a Activation) AtEntry(ctx context.Context, function, parameter dwarf.Entry) (locexpr.Value, error) {
 	return a.unitContext(function).atEntry(ctx, parameter)
+}
+
+// recordedTop returns the top frame of a thread whose frames were recorded, if its registers are the frame's.
+func (w *walker) recordedTop(th *trace.Thread) []Activation {
+	if w.walked == 0 || w.frames[0].pc != th.Recorded[0].PC {
+		return nil
+	}
+	return []Activation{{frame: w.frames[0]}}
 }

@@ -171,13 +171,16 @@ func (p *Process) recordedFrames(pcs []uint64) []trace.Frame {
 	return frames
 }
 
-// placeRecorded finds the module and the functions of a return address.
+// placeRecorded finds the module and the functions of a return address, or of an exact PC.
 func (p *Process) placeRecorded(f *trace.Frame) {
 	distance := uint64(1)
 	if s := p.Segment(f.PC); s != nil {
 		if m := s.Module.Code.Machine(); m != nil {
 			distance = uint64(m.Description.CallDistance)
 		}
+	}
+	if f.Exact {
+		distance = 0
 	}
 	s := p.Segment(f.PC - distance)
 	if s == nil {

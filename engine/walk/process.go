@@ -409,6 +409,9 @@ func (p *Process) walkThread(ctx context.Context, th *trace.Thread) *trace.Stack
 			Stopped: trace.Stopped{Reason: trace.StopOutermost, Detail: "the runtime has no frame outside it"},
 		}
 	}
+	if len(th.Recorded) > 0 {
+		return p.recordedStack(th)
+	}
 	state := p.stateOf(ctx, th)
 	if state == nil {
 		return &trace.Stack{Thread: th, Stopped: trace.Stopped{Reason: trace.StopNoMemory, Detail: "the thread is not of this target"}}

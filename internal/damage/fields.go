@@ -83,6 +83,10 @@ var (
 	unitHeader       = header{4, 2, 1, 1, 4}
 	spirvHeader      = header{4, 4, 4, 4, 4, 2, 2}
 	bundleEntry      = header{8, 8, 8}
+	machoHeader      = header{4, 4, 4, 4, 4, 4, 4, 4}
+	machoSegment     = header{8, 8, 8, 8, 4, 4, 4, 4} // behind its name
+	machoSection     = header{8, 8, 4, 4, 4, 4, 4, 4, 4, 4}
+	universalHeader  = header{4, 4, 4, 4, 4, 4, 4} // and the first entry
 )
 
 // mostRecords bounds the headers of one kind.
@@ -118,6 +122,10 @@ func fieldsOf(b []byte) []field {
 			list = append(list, peSection.fields(b, offset+24+uint64(le.Uint16(b[min(offset+20, uint64(len(b)-2)):])), 40, le)...)
 		}
 		return list
+	case bytes.HasPrefix(b, []byte(machoMagic)) && len(b) > machoCommands:
+		return machoFields(b)
+	case bytes.HasPrefix(b, []byte("\xca\xfe\xba\xbe")):
+		return append(universalHeader.fields(b, 0, 1, binary.BigEndian), header{4, 4, 4, 4, 4}.fields(b, 28, 1, binary.BigEndian)...)
 	case bytes.HasPrefix(b, []byte("PK\x03\x04")):
 		list := everywhere(b, "PK\x03\x04", zipLocal)
 		return append(append(list, everywhere(b, "PK\x01\x02", zipCentral)...), everywhere(b, "PK\x05\x06", zipEnd)...)
@@ -131,6 +139,37 @@ func fieldsOf(b []byte) []field {
 		return append([]field{{24, 8, le}}, bundleEntry.fields(b, 32, 3, le)...)
 	}
 	return nil
+}
+
+const (
+	machoMagic    = "\xcf\xfa\xed\xfe"
+	machoCommands = 32 // the offset of the first load command
+	segmentKind   = 0x19
+)
+
+// machoRecords are the load commands of a Mach-O file.
+func machoRecords(b []byte) []record {
+	le := binary.LittleEndian
+	return sized(b, machoCommands, uint64(le.Uint32(b[20:])), func(offset int) int { return int(le.Uint32(b[offset+4:])) })
+}
+
+// machoFields returns the fields of the header and of the load commands: of segments and their sections, and of
+// the others all numbers of 4 bytes.
+func machoFields(b []byte) []field {
+	le := binary.LittleEndian
+	list := machoHeader.fields(b, 0, 1, le)
+	for _, r := range machoRecords(b) {
+		list = append(list, header{4, 4}.fields(b, uint64(r.from), 1, le)...)
+		if le.Uint32(b[r.from:]) == segmentKind {
+			list = append(list, machoSegment.fields(b, uint64(r.from)+24, 1, le)...)
+			for at := r.from + 72; at+80 <= r.to; at += 80 {
+				list = append(list, machoSection.fields(b, uint64(at)+32, 1, le)...)
+			}
+			continue
+		}
+		list = append(list, header{4}.fields(b, uint64(r.from)+8, (r.to-r.from-8)/4, le)...)
+	}
+	return list
 }
 
 // everywhere returns the fields of the headers that begin with a mark.

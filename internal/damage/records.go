@@ -35,6 +35,8 @@ func recordsOf(b []byte) (list []record) {
 	case bytes.HasPrefix(b, []byte("\x7fELF")) && len(b) > 64:
 		_, segments, sections := elfTables(b)
 		return append(append(sectionsOf(b), tables(segments, 8)...), tables(sections, 10)...)
+	case bytes.HasPrefix(b, []byte(machoMagic)) && len(b) > machoCommands:
+		return machoRecords(b)
 	case bytes.HasPrefix(b, []byte("MDMP")) && len(b) > 32:
 		return tables(dumpStream.fields(b, uint64(le.Uint32(b[12:])), int(le.Uint32(b[8:])), le), len(dumpStream))
 	case isText(b):

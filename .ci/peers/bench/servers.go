@@ -163,11 +163,11 @@ func (l *load) send(s *daemon.Server, n int) ([]time.Duration, error) {
 	return slices.Concat(took...), errors.Join(errs...)
 }
 
-// serving is the tool that a fleet is held against.
-const serving = "unwindd serve"
+// command is the tool that a fleet's queue is held against: the command, started for each stack.
+const command = "unwindd stack"
 
-// fleetContest is a job of a fleet beside the same stack by a server. The command fleet measures
-// both at once.
+// fleetContest is the part of a fleet's job that is not the stack itself, by a server with a worker,
+// beside the same stack by the command. The command fleet measures all at once.
 func (b *bench) fleetContest(n int) (*contest, error) {
 	dir := filepath.Join(b.dir, "fleet")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -178,26 +178,26 @@ func (b *bench) fleetContest(n int) (*contest, error) {
 		return nil, err
 	}
 	var measured fleetCosts
-	c := &contest{input: fmt.Sprintf("a small core, %d jobs of a fleet", n), goals: []goal{{figure: processors, tool: serving, most: 1.05}}}
+	c := &contest{input: fmt.Sprintf("the queue of a fleet, %d small cores", n), goals: []goal{{figure: processors, tool: command, most: 0.05}}}
 	c.ours = entry{tool: "unwindd", argv: []string{b.unwindd}, measure: func(unwindd, _ string) (*cost.Cost, error) {
 		if unwindd != b.unwindd { // an older one, which may have no queue
 			costs, err := fleetOf(unwindd, n)
-			return costs.fleet, err
+			return costs.queue, err
 		}
 		measured, err = fleetOf(withQueue, n)
-		return measured.fleet, err
+		return measured.queue, err
 	}}
-	c.theirs = []entry{{tool: serving, argv: []string{b.unwindd}, measure: func(string, string) (*cost.Cost, error) { return measured.server, nil }}}
+	c.theirs = []entry{{tool: command, argv: []string{b.unwindd}, measure: func(string, string) (*cost.Cost, error) { return measured.command, nil }}}
 	return c, nil
 }
 
-// fleetCosts are the costs of a stack by a server with a worker, and by a fleet of one.
-type fleetCosts struct{ server, fleet *cost.Cost }
+// fleetCosts are the costs of a stack by the command, and of the queue of a fleet of one worker.
+type fleetCosts struct{ command, queue *cost.Cost }
 
 // The lines of the command fleet.
 var (
-	byServerLine = regexp.MustCompile(`by a daemon of one worker: +([0-9.]+) ms, ([0-9]+) each second`)
-	byFleetLine  = regexp.MustCompile(`by a fleet of 1: +([0-9.]+) ms of workers and ([0-9.]+) ms of the server, ([0-9]+) each second`)
+	byCommandLine = regexp.MustCompile(`by the command, started for each: +([0-9.]+) ms`)
+	byFleetLine   = regexp.MustCompile(`by a fleet of 1: .*; the queue costs ([0-9.]+) ms`)
 )
 
 // fleetOf runs the command fleet, of an executable that has a queue inside.
@@ -205,18 +205,13 @@ func fleetOf(unwindd string, n int) (f fleetCosts, err error) {
 	cmd := exec.Command("go", "run", "./fleet", "-jobs", "0", "-others", "0", "-clocks", "0", "-cluster", "0", "-rates", strconv.Itoa(n))
 	cmd.Env = append(os.Environ(), "FLEET_UNWINDD="+unwindd)
 	text, err := cmd.CombinedOutput()
-	byServer, byFleet := byServerLine.FindSubmatch(text), byFleetLine.FindSubmatch(text)
-	if err != nil || byServer == nil || byFleet == nil {
+	byCommand, byFleet := byCommandLine.FindSubmatch(text), byFleetLine.FindSubmatch(text)
+	if err != nil || byCommand == nil || byFleet == nil {
 		return f, fmt.Errorf("%s: %w\n%s", cmd, err, text)
 	}
-	number := func(b []byte) float64 {
-		x, _ := strconv.ParseFloat(string(b), 64) // the expressions have numbers
-		return x
+	costOf := func(ms []byte) *cost.Cost {
+		x, _ := strconv.ParseFloat(string(ms), 64) // the expressions have numbers
+		return &cost.Cost{Wall: time.Duration(x * 1e6), CPU: time.Duration(x * 1e6)}
 	}
-	costOf := func(ms, perSecond float64) *cost.Cost {
-		return &cost.Cost{Wall: time.Duration(1e9 / max(perSecond, 1)), CPU: time.Duration(ms * 1e6)}
-	}
-	f.server = costOf(number(byServer[1]), number(byServer[2]))
-	f.fleet = costOf(number(byFleet[1])+number(byFleet[2]), number(byFleet[3]))
-	return f, nil
+	return fleetCosts{command: costOf(byCommand[1]), queue: costOf(byFleet[1])}, nil
 }

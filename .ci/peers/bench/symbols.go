@@ -90,7 +90,7 @@ func (b *bench) symbolContest(input, program, addresses string) *contest {
 	// gimli's has a file with a line alone, others the file of a symbol, too.
 	lines := check("lines", withLines(afterEmptyLines), withLines(afterAddresses))
 	c.theirs = []entry{
-		{tool: "llvm-symbolizer", argv: []string{"llvm-symbolizer-22", "--obj=" + program}, stdin: addresses, check: check("lines", all, all)},
+		{tool: "llvm-symbolizer", argv: []string{"llvm-symbolizer-22", "--obj=" + program}, stdin: addresses, check: check("lines", all, all), most: 0.01},
 		{tool: gimliTool, argv: []string{b.built(gimliAddr2line), "-afiC", "-e", program}, stdin: addresses, check: lines, most: 0.02},
 		{tool: "addr2line", argv: []string{"addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.02},
 		{tool: "eu-addr2line", argv: []string{"eu-addr2line", "-afiC", "-e", program}, stdin: addresses, check: positions, most: 0.6},

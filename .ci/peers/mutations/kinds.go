@@ -70,6 +70,8 @@ var kinds = []kind{
 	{"AMDGPU code", 4, []string{"plugins/amdgpu/testdata/*.co", "examples/gpu-profile/grade.co"}, objectCommands},
 	{"bundles", 3, []string{"engine/object/testdata/bundles/*.hipfb"}, []string{"dump notes FILE", "dump cfi FILE", "symbolize --obj FILE CODE:FILE 0x1700", "profile --gpu ROOT/examples/gpu-profile/gpu.jsonl --objects FILE"}},
 	{"PE", 4, []string{"MADE/pe/*.exe", "MADE/pe/*.obj"}, objectCommands},
+	{"Mach-O", 8, []string{"MADE/macos/*"}, objectCommands},
+	{"core of macOS", 4, []string{"MADE/macoscores/*.core"}, stackCommands},
 	{"ELF and DWARF", 16, []string{"MADE/debug/*", "engine/internal/symbol/dwarf/testdata/small?", "engine/internal/symbol/dwarf/testdata/split5", "engine/report/testdata/relocatable/*.o"}, objectCommands},
 	{"debug file", 2, []string{"MADE/apart/linked.debug"}, []string{
 		"COPY MADE/apart/linked symbolize --obj RUN/linked CODE:MADE/apart/linked", "COPY MADE/apart/linked dump rows RUN/linked", "COPY MADE/apart/linked symbols RUN/linked",

@@ -64,6 +64,17 @@ lld-link-22 /nodefaultlib /entry:_start /subsystem:console /debug /pdb:code.pdb 
 clang++-22 --target=aarch64-windows-msvc -O1 -g -gdwarf -c -o arm.obj msvc.cc
 lld-link-22 /nodefaultlib /entry:_start /subsystem:console /out:pe/arm.exe arm.obj
 
+mkdir macos macoscores
+for core in "$repository"/engine/testdata/macos/*.core.gz; do
+	gzip -dc "$core" >"macoscores/$(basename "$core" .gz)"
+done
+for arch in arm64 x86_64; do
+	clang++-22 -target $arch-apple-macos13 -O1 -g -fno-exceptions -c -o macos/$arch.o small.cc
+	ld64.lld-22 -arch $arch -platform_version macos 13.0 13.0 -undefined dynamic_lookup -dylib -o macos/$arch macos/$arch.o
+	dsymutil-22 --flat -o macos/$arch.dwarf macos/$arch
+done
+llvm-lipo-22 -create macos/arm64 macos/x86_64 -output macos/universal
+
 mkdir program && cat >program/main.go <<'CODE'
 package main
 

@@ -137,13 +137,24 @@ func (s *soaking) run() error {
 // longSoak is how long a soak is whose memory is judged.
 const longSoak = 5 * time.Minute
 
+// spareSeconds is how long the files of requests may be kept for the next ones, of which each replaces
+// the oldest: see engine/service/spares.go.
+const spareSeconds = 5
+
 // left returns the remains of requests when none is under way.
 func (s *soaking) left() error {
 	var errs []error
-	for _, pid := range s.Processes() {
-		for _, name := range daemon.Nameless(pid, s.Server.Dir) {
-			errs = append(errs, fmt.Errorf("process %d has %s", pid, name))
+	for range spareSeconds {
+		errs = nil
+		for _, pid := range s.Processes() {
+			for _, name := range daemon.Nameless(pid, s.Server.Dir) {
+				errs = append(errs, fmt.Errorf("process %d has %s", pid, name))
+			}
 		}
+		if errs == nil {
+			break
+		}
+		time.Sleep(time.Second)
 	}
 	errs = append(errs, filepath.WalkDir(s.Server.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Type() == fs.ModeSocket {

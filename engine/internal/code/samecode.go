@@ -50,6 +50,9 @@ func (o *Object) Called(address uint64, own, callee dwarf.Entry) (function dwarf
 			return e, nil
 		}
 	}
+	if !o.MayBeEqual(address) { // most callees left by a tail call; to look for their names takes a look at all units
+		return dwarf.Entry{}, nil
+	}
 	function, _, err = d.EqualTo(address, callee)
 	return function, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/funcname"
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -154,7 +155,7 @@ func isStart(name string) bool {
 func (c *crash) culprit(first int) (name, position string) {
 	for i := first; i < len(c.stack.Frames); i++ {
 		f := &c.stack.Frames[i]
-		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) {
+		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) || signature.IsWithMacOS(f.Module.Path) {
 			continue
 		}
 		if nameAt(f) == "" {

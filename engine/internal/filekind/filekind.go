@@ -10,6 +10,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/unwindd/unwindd/engine/internal/macho"
 )
 
 // HeadSize is the number of first bytes of a file that Of looks at.
@@ -71,7 +73,10 @@ const (
 // OfFolder returns the kind of a folder, by its name.
 func OfFolder(path string) Kind {
 	if strings.HasSuffix(strings.TrimRight(path, "/"), ".dSYM") {
-		return Kind{What: "debug information of macOS", next: "it is not read"}
+		return machOKinds[macho.TypeDSYM]
+	}
+	if strings.HasSuffix(strings.TrimRight(path, "/"), ".trace") {
+		return Kind{What: "a recording of Instruments", next: "it is not read: the text that `sample` and `spindump` write on the Mac is"}
 	}
 	return Kind{}
 }
@@ -94,9 +99,9 @@ var magics = []struct {
 	{"PAGEDU", Kind{What: "a dump of the Windows kernel", next: "WinDbg reads it"}},
 	{"KDUMP   ", Kind{What: "a dump of the Linux kernel", next: "crash and drgn read it"}},
 	{"MZ", Kind{What: "a PE file, a program or a library of Windows", Command: "symbolize --obj", next: "give the dump, and then it: unwindd stack DUMP --exe FILE"}},
-	{"\xcf\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
-	{"\xce\xfa\xed\xfe", Kind{What: "a Mach-O file of macOS", next: "programs and debug information of macOS are not read"}},
-	{"\xca\xfe\xba\xbe", Kind{What: "a universal binary of macOS, or a class of Java", next: "neither is read"}},
+	{"\xce\xfa\xed\xfe", Kind{What: "a Mach-O file of 32 bits", next: "macOS has none since 2019: files of 64 bits are read"}},
+	{"\xca\xfe\xba\xbe", Kind{What: "a class of Java", next: "give the core of its process, or its ID: unwindd stack PID"}},
+	{"dyld_v", Kind{What: "a shared cache of macOS, which has the libraries of the system in one file", next: "take the library out of it (`ipsw dyld extract FILE NAME`, or `dyld_shared_cache_util -extract DIR FILE` on a Mac), and give that"}},
 	{"\x28\xb5\x2f\xfd", Kind{What: "compressed by zstd", next: forUnpacking}},
 	{"\x1f\x8b", Kind{What: "compressed by gzip", next: forUnpacking}},
 	{"\xfd7zXZ\x00", Kind{What: "compressed by xz", next: forUnpacking}},
@@ -129,6 +134,39 @@ var elfKinds = map[elf.Type]Kind{
 	elf.ET_REL:  {What: "an object file of a compiler", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE ADDRESS`, or `unwindd dump rows FILE`", profile: "record the program first: perf record --call-graph dwarf -- PROGRAM"},
 }
 
+// machOKinds are the kinds of Mach-O files by type.
+var machOKinds = map[uint32]Kind{
+	macho.TypeObject:  {What: "an object file of a compiler for macOS", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE ADDRESS`"},
+	macho.TypeExecute: machOProgram("a program of macOS"),
+	macho.TypeDylib:   machOProgram("a library of macOS"),
+	macho.TypeBundle:  machOProgram("a bundle of macOS"),
+	macho.TypeDSYM:    {What: "debug information of macOS", Command: "symbolize --obj", next: "give the report or the dump, and then its folder: unwindd stack REPORT --debug-dir FILE"},
+	macho.TypeCore:    {What: "a core of macOS", Command: "stack", next: forStack},
+	macho.TypeKext:    machOProgram("a part of the kernel of macOS"),
+}
+
+// machOProgram is the kind of programs and libraries of macOS.
+func machOProgram(what string) Kind {
+	return Kind{
+		What: what, Command: "symbolize --obj", IsProgram: true,
+		next: "give the report or the dump, and then it: unwindd stack REPORT FILE; for addresses in it use `unwindd symbolize --obj FILE ADDRESS`",
+	}
+}
+
+// ofMachO is the kind of a Mach-O file.
+func ofMachO(head []byte) Kind {
+	if len(head) < machOTypeEnd {
+		return Kind{What: "a Mach-O file that is cut", next: "it has no type"}
+	}
+	if kind, ok := machOKinds[binary.LittleEndian.Uint32(head[machOTypeEnd-4:])]; ok {
+		return kind
+	}
+	return Kind{What: "a Mach-O file of macOS", Command: "symbolize --obj", next: "use `unwindd symbolize --obj FILE ADDRESS`"}
+}
+
+// machOTypeEnd is the end of the type of a Mach-O file.
+const machOTypeEnd = 16
+
 // executable is the kind of programs and libraries.
 func executable(what string) Kind {
 	return Kind{
@@ -146,6 +184,14 @@ func Of(head []byte) Kind {
 		kind.IsELF = true
 		return kind
 	}
+	switch {
+	case macho.IsMachO(head):
+		return ofMachO(head)
+	case macho.IsUniversal(head):
+		return machOProgram("a universal file of macOS")
+	case IsAppleReport(string(head)):
+		return Kind{What: "a report of macOS or iOS", Command: "stack", next: forStack}
+	}
 	for i := range magics {
 		if bytes.HasPrefix(head, []byte(magics[i].magic)) {
 			return magics[i].Kind
@@ -155,6 +201,43 @@ func Of(head []byte) Kind {
 		return Kind{What: "a page of HTML", next: "open it in a browser; " + isText}
 	}
 	return Kind{}
+}
+
+// reportKeys are keys that begin lines of reports of macOS and iOS as text. A report has two in its first bytes.
+var reportKeys = []string{
+	"Incident Identifier:", "CrashReporter Key:", "Hardware Model:", "Process:", "Path:", "Identifier:", "Code Type:", "Load Address:",
+	"Date/Time:", "End time:", "OS Version:", "Architecture:", "Report Version:", "Data Source:", "Command:", "Exception Type:",
+	"Analysis of sampling ", "Sampling process ", "Translated Report (Full Report Below)", "Crashed Thread:", "Exception Codes:",
+	"Triggered by Thread:", "Highlighted Thread:", "Thread 0:", "Thread 0 name:", "Thread 0 Crashed:", "Codesigning ID:", "Parent:",
+}
+
+// reportMembers are members of the first line of a report of macOS and iOS as JSON, or of its contents.
+var reportMembers = []string{`"bug_type"`, `"incident_id"`, `"usedImages"`, `"procName"`, `"faultingThread"`, `"captureTime"`}
+
+// IsAppleReport reports whether a file begins as a report of macOS or iOS.
+func IsAppleReport(head string) bool {
+	head = strings.TrimLeft(strings.TrimPrefix(head, "\ufeff"), " \t\r\n")
+	if strings.HasPrefix(head, "{") {
+		for _, member := range reportMembers {
+			if strings.Contains(head, member) {
+				return true
+			}
+		}
+		return false
+	}
+	found := 0
+	for line := range strings.Lines(head[:min(len(head), HeadSize)]) {
+		if strings.HasPrefix(line, "0 ") && strings.Contains(line, " 0x") { // the first frame of a thread
+			found++
+		}
+		for _, key := range reportKeys {
+			if strings.HasPrefix(line, key) {
+				found++
+				break
+			}
+		}
+	}
+	return found > 1
 }
 
 // isPage reports whether a file begins as a page of HTML.

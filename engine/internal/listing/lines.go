@@ -85,10 +85,10 @@ func linesOf(names *resolve.Resolver) lineTables {
 	return nil
 }
 
-// findPDB finds the PDB file of an image without debug information of its own; nil: there is none.
+// findPDB finds the PDB file, or the dSYM, of an image without debug information of its own; nil: there is none.
 // problem says why the file that the image names was not found.
 func findPDB(o *object.Object) (pdb *object.Object, problem string) {
-	if !o.IsPE() || o.HasDebugInfo() {
+	if !o.IsPE() && !o.IsMachO() || o.HasDebugInfo() {
 		return nil, ""
 	}
 	found := new(object.Finder).FindDebug(o)

@@ -41,6 +41,9 @@ type File struct {
 
 	mu       sync.Mutex
 	problems problems.List[string]
+
+	sectionOnce sync.Once
+	byAddress   []sectionStart // of sections in memory
 }
 
 // place is a range of the file.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // ErrNoBytes means that the file has no bytes for an address.
@@ -158,14 +159,34 @@ func (f *File) Section(segment, name string) *Section {
 	return nil
 }
 
-// SectionAt returns the section that has an address in memory; nil where none has.
+// SectionAt returns the section that has an address in memory; nil where none has. Of sections that overlap
+// it is the one that begins first.
 func (f *File) SectionAt(address uint64) *Section {
-	for _, s := range f.sections {
-		if !s.IsDebugInfo() && s.contains(address) {
-			return s
+	f.sectionOnce.Do(f.sortSections)
+	i := sort.Search(len(f.byAddress), func(i int) bool { return f.byAddress[i].start > address })
+	if i == 0 || !f.byAddress[i-1].section.contains(address) {
+		return nil
+	}
+	return f.byAddress[i-1].section
+}
+
+// sectionStart is the first address of a section that no section before it has.
+type sectionStart struct {
+	start   uint64
+	section *Section
+}
+
+// sortSections sorts the sections in memory by address.
+func (f *File) sortSections() {
+	list := slices.DeleteFunc(slices.Clone(f.sections), func(s *Section) bool { return s.IsDebugInfo() || s.Size == 0 })
+	slices.SortStableFunc(list, func(a, b *Section) int { return cmp.Compare(a.Address, b.Address) })
+	end := uint64(0)
+	for _, s := range list {
+		if start := max(s.Address, end); start-s.Address < s.Size {
+			f.byAddress = append(f.byAddress, sectionStart{start, s})
+			end = s.Address + s.Size
 		}
 	}
-	return nil
 }
 
 // Data returns the bytes of a section, which alias the file.

@@ -29,6 +29,10 @@ const (
 	descIsThumb    = 0x08
 	descIsAltEntry = 0x200
 	symbolSize     = 16
+	// maxSymbolName bounds a name, and namesRatio all of them: a symbol and its entries in the debug map share theirs.
+	maxSymbolName = 1 << 16
+	namesRatio    = 16
+	namesFloor    = 1 << 20
 )
 
 // Entries of debug maps (stab.h): they name the object files that have the DWARF of an executable that
@@ -83,14 +87,19 @@ func (f *File) Symbols(yield func(*Symbol)) error {
 		}
 	}
 	le := binary.LittleEndian
+	left := namesFloor + namesRatio*int64(len(strings))
 	var s Symbol
 	for i := range count {
 		b := f.data[f.symtab.offset+uint64(i)*symbolSize:][:symbolSize] //nolint:gosec // an index
 		s = Symbol{Type: b[4], Section: b[5], Desc: le.Uint16(b[6:]), Value: le.Uint64(b[8:])}
-		if at := uint64(le.Uint32(b)); at < uint64(len(strings)) {
-			s.Name = untilNUL(strings[at:])
+		if at := uint64(le.Uint32(b)); at < uint64(len(strings)) && left > 0 {
+			s.Name = untilNUL(strings[at:min(uint64(len(strings)), at+maxSymbolName)])
+			left -= int64(len(s.Name))
 		}
 		yield(&s)
+	}
+	if left <= 0 {
+		return fmt.Errorf("%s: symbol table at offset %#x: names of more bytes than %d times the %d of the table of names", f.name, f.symtab.offset, namesRatio, len(strings))
 	}
 	if uint64(count) < uint64(f.symbolCount) { //nolint:gosec // not negative
 		return fmt.Errorf("%s: symbol table at offset %#x: %d symbols, expected %d", f.name, f.symtab.offset, count, f.symbolCount)
@@ -127,7 +136,7 @@ func (f *File) Exports(yield func(Export)) error {
 		return err
 	}
 	w := trieWalk{trie: trie, base: text.Address, visited: make([]uint64, (len(trie)+63)/64), yield: yield}
-	if err := w.node(0, nil); err != nil {
+	if err := w.node(0); err != nil {
 		return fmt.Errorf("%s: the trie of exports at offset %#x: %w", f.name, f.exports.offset, err)
 	}
 	return nil

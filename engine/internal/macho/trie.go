@@ -3,6 +3,7 @@
 package macho
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/unwindd/unwindd/internal/leb128"
@@ -15,14 +16,20 @@ type trieWalk struct {
 	visited []uint64 // a bit for each offset
 	count   int
 	depth   int
+	labels  int    // bytes of labels so far: those of nodes that do not overlap are no more than the trie's
+	names   int    // bytes of the names of exports so far
+	prefix  []byte // the labels that led to a node
 	yield   func(Export)
 }
+
+// namesOfByte bounds the bytes of names by those of their trie: names share what they begin with.
+const namesOfByte = 64
 
 // maxTrieDepth bounds the nodes above each other; a name of a function rarely passes a hundred.
 const maxTrieDepth = 1 << 12
 
-// node visits the node at an offset, whose name so far is prefix.
-func (w *trieWalk) node(offset uint64, prefix []byte) error {
+// node visits the node at an offset.
+func (w *trieWalk) node(offset uint64) error {
 	switch {
 	case offset >= uint64(len(w.trie)):
 		return fmt.Errorf("node at %#x: the trie has %#x bytes", offset, len(w.trie))
@@ -39,7 +46,7 @@ func (w *trieWalk) node(offset uint64, prefix []byte) error {
 	}
 	own, b := b[n:uint64(n)+size], b[uint64(n)+size:] //nolint:gosec // not negative
 	if size > 0 {
-		if err := w.export(own, prefix); err != nil {
+		if err := w.export(own); err != nil {
 			return fmt.Errorf("node at %#x: %w", offset, err)
 		}
 	}
@@ -50,10 +57,14 @@ func (w *trieWalk) node(offset uint64, prefix []byte) error {
 	b = b[1:]
 	w.depth++
 	defer func() { w.depth-- }()
+	length := len(w.prefix)
 	for range children {
-		label := untilNUL(b)
-		if len(label) == len(b) || len(prefix)+len(label) > maxExportName {
+		label, _, ok := bytes.Cut(b[:min(len(b), maxExportName)], []byte{0})
+		if !ok || length+len(label) > maxExportName {
 			return fmt.Errorf("node at %#x: a label does not end, or its name takes more than %d bytes", offset, maxExportName)
+		}
+		if w.labels += len(label); w.labels > len(w.trie) {
+			return fmt.Errorf("node at %#x: the labels up to it have more bytes than the trie, %d", offset, len(w.trie))
 		}
 		b = b[len(label)+1:]
 		child, n, err := leb128.Unsigned(b, 0)
@@ -61,7 +72,8 @@ func (w *trieWalk) node(offset uint64, prefix []byte) error {
 			return fmt.Errorf("node at %#x: a child: %w", offset, err)
 		}
 		b = b[n:]
-		if err := w.node(child, append(prefix[:len(prefix):len(prefix)], label...)); err != nil {
+		w.prefix = append(w.prefix[:length], label...)
+		if err := w.node(child); err != nil {
 			return err
 		}
 	}
@@ -69,7 +81,7 @@ func (w *trieWalk) node(offset uint64, prefix []byte) error {
 }
 
 // export yields the export of a node.
-func (w *trieWalk) export(b, name []byte) error {
+func (w *trieWalk) export(b []byte) error {
 	flags, n, err := leb128.Unsigned(b, 0)
 	if err != nil {
 		return err
@@ -84,7 +96,10 @@ func (w *trieWalk) export(b, name []byte) error {
 	if w.count++; w.count > maxExports {
 		return fmt.Errorf("more than %d exports", maxExports)
 	}
-	w.yield(Export{Name: string(name), Address: w.base + value})
+	if w.names += len(w.prefix); w.names > namesOfByte*len(w.trie)+maxExportName {
+		return fmt.Errorf("the names of %d exports have %d bytes, and the trie %d", w.count, w.names, len(w.trie))
+	}
+	w.yield(Export{Name: string(w.prefix), Address: w.base + value})
 	return nil
 }
 

@@ -78,6 +78,16 @@ var machineNames = map[[2]uint32]string{
 	{MachineARM64, SubtypeARM64E}: "arm64e",
 }
 
+// IsMachineName reports whether a text is the name of a machine, as Slice.Name has it.
+func IsMachineName(name string) bool {
+	for _, known := range machineNames {
+		if name == known {
+			return true
+		}
+	}
+	return false
+}
+
 func machineName(machine, subtype uint32) string {
 	if name := machineNames[[2]uint32{machine, subtype}]; name != "" {
 		return name

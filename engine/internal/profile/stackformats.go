@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/unwindd/unwindd/engine/internal/target/applereport"
 	"github.com/unwindd/unwindd/engine/internal/target/chrometrace"
 	"github.com/unwindd/unwindd/engine/internal/target/cuptipc"
 	"github.com/unwindd/unwindd/engine/internal/target/nsys"
@@ -32,6 +33,7 @@ var stackFormats = []struct {
 	{cuptipc.Accepts, cuptipc.Read},
 	{nsys.AcceptsDatabase, nsys.ReadDatabase},
 	{nsys.AcceptsLines, nsys.ReadLines},
+	{applereport.IsTree, applereport.ReadTrees},
 	{byHead(stacktext.IsScript), stacktext.ReadScript},
 	{byHead(stacktext.IsFolded), stacktext.ReadFolded},
 }

@@ -56,6 +56,11 @@ func isSystem(module string) bool {
 	return false
 }
 
+// IsWithMacOS reports whether a file is a library of macOS or iOS itself.
+func IsWithMacOS(file string) bool {
+	return strings.HasPrefix(file, "/System/") || strings.HasPrefix(file, "/usr/lib/") && (strings.HasSuffix(file, ".dylib") || path.Base(file) == "dyld")
+}
+
 // bridges are modules by which a language calls functions of C that no extension was written for.
 var bridges = []string{"libffi", "_ctypes.", "_cffi_backend.", "fiddle.so", "ffi_c.so"}
 

@@ -219,7 +219,7 @@ func isWithSystem(m *trace.Module) bool {
 	if m == nil {
 		return true
 	}
-	if isSystem(moduleName(m.Path)) {
+	if isSystem(moduleName(m.Path)) || IsWithMacOS(m.Path) {
 		return true
 	}
 	folder := path.Dir(m.Path)

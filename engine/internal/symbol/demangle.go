@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/symbol/dname"
 	"github.com/unwindd/unwindd/engine/internal/symbol/msvcname"
+	"github.com/unwindd/unwindd/engine/internal/symbol/swiftname"
 )
 
 const (
@@ -43,7 +44,7 @@ func StripVersion(name string) string {
 // Demangle returns the readable form of a linkage name: Itanium C++ and Rust's legacy and
 // v0 manglings in the spelling of LLVM's tools (without the hashes of Rust's names), D in
 // the spelling of binutils, and decorated ones of Windows as llvm-symbolizer has them, without
-// results and conventions of calls. A symbol version is stripped first. A name that is not mangled,
+// results and conventions of calls. Of a name of Swift it is the simple names in it, which are marked as a part. A symbol version is stripped first. A name that is not mangled,
 // such as one of C or Go, is returned unchanged, and so is a name that cannot be demangled,
 // is longer than 8 KiB, or would reach 64 KiB.
 //
@@ -64,15 +65,22 @@ type nameStyle struct {
 	cpp   demangle.Option                  // for C++ and Rust
 	d     func(name string) (string, bool) // for D; false where a name stays as it is
 	cache *nameCache
+	swift bool // names of Swift are read in part
 }
 
 var (
-	stackNames = nameStyle{demangle.LLVMStyle, dname.GNU, newNameCache()}
-	llvmNames  = nameStyle{demangle.LLVMStyle, dname.LLVM, newNameCache()}
-	gnuNames   = nameStyle{demangle.Verbose, func(string) (string, bool) { return "", false }, newNameCache()}
+	stackNames = nameStyle{demangle.LLVMStyle, dname.GNU, newNameCache(), true}
+	llvmNames  = nameStyle{demangle.LLVMStyle, dname.LLVM, newNameCache(), false}
+	gnuNames   = nameStyle{demangle.Verbose, func(string) (string, bool) { return "", false }, newNameCache(), false}
 )
 
 func (s *nameStyle) demangle(name string) string {
+	if swiftname.IsMangled(name) {
+		if !s.swift {
+			return name
+		}
+		return s.cache.get(name, func(name string) string { return readOr(name, swiftname.Read) })
+	}
 	name = withoutKernel(StripVersion(name))
 	if !IsMangled(name) || len(name) > maxMangled {
 		return name

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resolve names the code of an object from a list of sources of names, in this
-// order: DWARF, a PDB file, the table of the Go runtime, symbol tables.
+// order: DWARF, that of the object files of a program of macOS, a PDB file, the table of the Go runtime, symbol tables.
 package resolve
 
 import (
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/internal/symbol"
+	"github.com/unwindd/unwindd/engine/internal/symbol/debugmap"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/gopclntab"
 	"github.com/unwindd/unwindd/engine/internal/symbol/pdb"
@@ -34,6 +35,7 @@ type Resolver struct {
 
 	symbols   func() *symtab.Table
 	dwarf     func() *dwarf.Reader    // returns nil where there is none
+	debugMap  func() *debugmap.Map    // of the object files of a program without DWARF; returns nil where there is none
 	pdb       func() *pdb.File        // returns nil where there is none
 	golang    func() *gopclntab.Table // returns nil where there is none
 	variables func() *dwarf.Reader    // of the PDB file; returns nil where there is none
@@ -56,14 +58,16 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
 	r.dwarf = sync.OnceValue(r.openDWARF)
+	r.debugMap = sync.OnceValue(r.openDebugMap)
 	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
 	r.variables = sync.OnceValue(r.openGenerated)
-	dwarf := describing(r.dwarf)  // of the debug file, else of the object
+	dwarf := describing(r.dwarf) // of the debug file, else of the object
+	debugMap := describing(r.debugMap)
 	pdb := listing(r.pdb)         // likewise
 	golang := listing(r.golang)   // .gopclntab
 	symbols := listing(r.symbols) // .symtab, .dynsym and MiniDebugInfo of both
-	r.sources, r.lists = []*source{dwarf, pdb, golang, symbols}, []*source{pdb, symbols, golang}
+	r.sources, r.lists = []*source{dwarf, debugMap, pdb, golang, symbols}, []*source{pdb, symbols, golang}
 	return r
 }
 
@@ -125,6 +129,19 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 		}
 	}
 	return nil
+}
+
+// openDebugMap opens the object files of a program of macOS without DWARF.
+func (r *Resolver) openDebugMap() *debugmap.Map {
+	if !r.o.IsMachO() || r.dwarf() != nil {
+		return nil
+	}
+	m, err := debugmap.New(r.o, r.options)
+	r.Note(err)
+	if m != nil {
+		r.keep(m)
+	}
+	return m
 }
 
 // openPDB opens the PDB file that is the debug file, or the object itself.
@@ -338,6 +355,10 @@ func (r *Resolver) ReleasePages() {
 
 // DWARF returns the reader of the object's debugging information; nil where it has none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
+
+// DebugMap returns the DWARF of the object files that a program of macOS was linked of; nil where it has its own, or
+// there is none.
+func (r *Resolver) DebugMap() *debugmap.Map { return r.debugMap() }
 
 // PDB returns the PDB file of the object; nil where there is none.
 func (r *Resolver) PDB() *pdb.File { return r.pdb() }
