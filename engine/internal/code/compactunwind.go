@@ -62,7 +62,7 @@ func (s compactUnwind) Row(ctx context.Context, l *Lookup) (*Row, error) {
 		return nil, noRow(err.Error())
 	}
 	if l.IsExact {
-		return s.object.exactBody(ctx, l, body, trace.ByCompactUnwind)
+		return s.object.exactBody(ctx, l, body)
 	}
 	if _, isSaved := body.Rule(body.ReturnAddress); !isSaved {
 		return nil, noRow("by its compact unwind encoding the function keeps its return address in a register, so that it calls nothing")
@@ -94,19 +94,17 @@ func (o *Object) inEpilogue(ctx context.Context, l *Lookup, fde *cfi.FDE, found 
 }
 
 // exactBody returns the row of an instruction that is about to execute in a function whose body has a
-// row: read from the code, or that of the body where both agree.
-func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row, by trace.FoundBy) (*Row, error) {
+// row: read from the code, or the body's where both agree, or the code cannot be read.
+func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row) (*Row, error) {
 	rules, err := o.code.rules(ctx, l.codeRequest(l.Bounds))
 	if err != nil {
 		return nil, err
 	}
 	row := rowIn(rules.Rows, l.Address)
-	switch {
-	case row == nil || isFrameOf(row, body):
-		return &Row{Rules: body, By: by}, nil
-	default:
-		return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
+	if row == nil || isFrameOf(row, body) {
+		return &Row{Rules: body, By: trace.ByCompactUnwind}, nil
 	}
+	return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
 }
 
 // isFrameOf reports whether a row has the CFA of a body's, and all that is saved in the body.
