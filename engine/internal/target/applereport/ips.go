@@ -117,9 +117,9 @@ type ipsBundle struct{ short, version, identifier string }
 // ipsTermination is why the system ended a process.
 type ipsTermination struct {
 	space, indicator, process string
-	code                 int64
-	hasCode              bool
-	details              []string
+	code                      int64
+	hasCode                   bool
+	details                   []string
 }
 
 // The members of objects. A value of another kind than the expected one is left out.
@@ -411,11 +411,9 @@ func readFrames(r *jsontext.Reader, report *Report, t *Thread, isThread bool) er
 // add adds a frame to a thread. Calls inlined into the first one are where it stopped, too.
 func (t *Thread) add(f Frame, isThread bool) {
 	f.Exact = isThread
-	for i := range t.Frames {
-		f.Exact = f.Exact && t.Frames[i].IsInlined
-		if !f.Exact {
-			break
-		}
+	if n := len(t.Frames); n > 0 {
+		last := &t.Frames[n-1]
+		f.Exact = last.Exact && last.IsInlined
 	}
 	t.Frames = append(t.Frames, f)
 }
@@ -449,12 +447,6 @@ func readState(r *jsontext.Reader, t *ipsThread) error {
 			return readRegister(r, &t.Thread, register)
 		case '[':
 			return r.Array(func(i int) error { return readRegister(r, &t.Thread, register+strconv.Itoa(i)) })
-		case '"':
-			s, err := r.Name()
-			if register == "flavor" {
-				t.flavor = s
-			}
-			return err
 		}
 		return r.Skip()
 	})

@@ -169,3 +169,29 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// The work on a report is bounded by its size: a million inlined calls, and lines of registers of many threads.
+func TestLargeReports(t *testing.T) {
+	const count = 40000
+	frames := strings.Repeat(`{"imageOffset":1,"inline":true,"symbol":"f"},`, count)
+	r, err := Read([]byte(`{"bug_type":"309"}` + "\n" + `{"threads":[{"frames":[` + frames + `{}]}]}`))
+	if err != nil || len(r.Threads[0].Frames) != count+1 {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("Process: a [1]\nPath: /a\n")
+	for i := range count / 4 {
+		fmt.Fprintf(&b, "Thread %d:\n0   a 0x1 f + 1\n\nThread %d crashed with X (64-bit):\n rax: 0x1\n\n", i, i)
+	}
+	if r, err = Read([]byte(b.String())); err != nil || len(r.Threads) != count/4 || len(r.Threads[count/4-1].Registers) != 1 {
+		t.Error(err)
+	}
+	b.Reset()
+	b.WriteString("Analysis of sampling a (pid 1) every 1 millisecond\nProcess: a [1]\nCall graph:\n    9 Thread_1\n")
+	for i := range count / 8 {
+		fmt.Fprintf(&b, "%*d f  (in a) + 1  [0x%x]\n", 4+i%3000, 9, i)
+	}
+	if r, err = Read([]byte(b.String())); err != nil || len(r.Threads) != 1 {
+		t.Error(err)
+	}
+}

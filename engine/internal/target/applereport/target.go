@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -171,6 +170,9 @@ func (t *Target) find(m *target.Module, isExe bool) {
 	case uint16(machines[m.Arch]) != m.Object.Machine():
 		reason = fmt.Sprintf("it is for %s, the image is of %s", object.DescribeMachine(m.Object.Machine()), m.Arch)
 	default:
+		if m.Object.DebugOnly() {
+			m.Problem, m.Tried = "", nil // names are all that is needed
+		}
 		return
 	}
 	m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
@@ -206,13 +208,15 @@ func segmentsOf(m *target.Module) (list []trace.Segment) {
 
 // separate takes the segments of images that overlap others, which lie before them: no frame is in two.
 func (t *Target) separate() {
-	end := uint64(0)
+	end, overlaps := uint64(0), 0
 	var last *target.Module
 	for _, m := range t.modules {
 		for i := range m.Segments {
 			s := &m.Segments[i]
 			if s.Start < end && last != m {
-				t.problem("image %s at %#x overlaps %s: no frame is looked up in it", m.Path, m.Base, last.Path)
+				if overlaps++; overlaps == 1 {
+					t.problem("image %s at %#x overlaps %s: no frame is looked up in it", m.Path, m.Base, last.Path)
+				}
 				m.Segments = nil
 				break
 			}
@@ -221,11 +225,13 @@ func (t *Target) separate() {
 			}
 		}
 	}
+	if overlaps > 1 {
+		t.problem("%d more images overlap others: no frame is looked up in them", overlaps-1)
+	}
 }
 
 // addThreads makes the threads with their frames and registers.
 func (t *Target) addThreads() {
-	missing := map[string]bool{}
 	for i := range t.report.Threads {
 		recorded := &t.report.Threads[i]
 		th := &trace.Thread{
@@ -239,7 +245,6 @@ func (t *Target) addThreads() {
 			d, err := t.options.Describe(t.report.Arch)
 			if err != nil {
 				th.Named = recorded.Registers
-				missing[t.report.Arch] = true
 			} else {
 				setRegisters(th, recorded.Registers, d)
 			}
@@ -347,6 +352,3 @@ func (t *Target) Close() error {
 	}
 	return errors.Join(append(errs, t.mapping.Close())...)
 }
-
-// nameOf returns the last part of the path of an image.
-func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
