@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
@@ -115,8 +116,11 @@ func (t *Target) addModules() {
 		}}
 		isExe := executable != "" && path == executable
 		isExeUsed = isExeUsed || isExe
-		if used[i] || isExe {
+		if used[i] != unused || isExe {
 			t.find(m, isExe)
+		}
+		if m.Object == nil && used[i] == isNamed && isSystem(path) {
+			m.Problem, m.Tried = "", nil // the report has the names, and hardly anybody the file
 		}
 		m.Segments = segmentsOf(m)
 		t.modules = append(t.modules, m)
@@ -129,10 +133,24 @@ func (t *Target) addModules() {
 	t.files = target.NewFileBytes(t.modules)
 }
 
-// usedImages returns which images have a frame in them.
-func (t *Target) usedImages() []bool {
+// use tells which frames are in an image.
+type use uint8
+
+const (
+	unused    use = iota
+	isNamed       // the report names all of its frames
+	isUnnamed     // not all
+)
+
+// isSystem reports whether an image is of the system itself.
+func isSystem(path string) bool {
+	return strings.HasPrefix(path, "/System/") || strings.HasPrefix(path, "/usr/lib/")
+}
+
+// usedImages returns which images have frames in them.
+func (t *Target) usedImages() []use {
 	images := t.report.Images
-	used := make([]bool, len(images))
+	used := make([]use, len(images))
 	order := make([]int, len(images))
 	for i := range order {
 		order[i] = i
@@ -143,9 +161,14 @@ func (t *Target) usedImages() []bool {
 		if !isBase {
 			n--
 		}
-		if n >= 0 && n < len(order) {
-			used[order[n]] = true
+		if n < 0 || n >= len(order) {
+			return
 		}
+		is := isNamed
+		if f.Symbol == "" {
+			is = isUnnamed
+		}
+		used[order[n]] = max(used[order[n]], is)
 	}
 	for i := range t.report.Threads {
 		th := &t.report.Threads[i]
