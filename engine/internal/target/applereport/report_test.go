@@ -128,6 +128,8 @@ func TestFramesAsText(t *testing.T) {
 		{"3   App 0x1 closure #1 in A.b() + 24 (<compiler-generated>:0)", "0x1 closure #1 in A.b()+24 true :0 false"},
 		{"1   ???                           	0x000000000000000a 0 + 10", "0xa +0 false :0 false"},
 		{"1   ???                           	0x0 ???", "0x0 +0 false :0 false"},
+		{"1   App 0x77354 0x77000 + 0x354\t// -[A b] + 0x824", "0x77354 -[A b]+2084 true :0 false"},
+		{"1   App 0x77354 0x77000 + 0x354", "0x77354 +0 false :0 false"},
 		{"1   App 0x1 App + 10", "0x1 +0 false :0 false"},
 		{"1   App 0x1 <redacted> + 10", "0x1 +0 false :0 false"},
 		{"1   App 0x1 a + b + 10", "0x1 a + b+10 true :0 false"},

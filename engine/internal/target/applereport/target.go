@@ -164,6 +164,9 @@ func (t *Target) usedImages() []use {
 		if n < 0 || n >= len(order) {
 			return
 		}
+		if i := &images[order[n]]; i.Size > 0 && f.Address-i.Base >= i.Size {
+			return
+		}
 		is := isNamed
 		if f.Symbol == "" {
 			is = isUnnamed

@@ -204,9 +204,12 @@ func (f *Frame) setFunction(text, image string) {
 			text = strings.TrimSpace(text[:open])
 		}
 	}
+	if place, named, ok := strings.Cut(text, "// "); ok && strings.HasPrefix(place, "0x") {
+		text = strings.TrimSpace(named) // as tools for devices without Apple's write it
+	}
 	name := text
 	if i := strings.LastIndex(text, " + "); i >= 0 {
-		if n, err := strconv.ParseUint(text[i+3:], 10, 64); err == nil {
+		if n, err := strconv.ParseUint(text[i+3:], 0, 64); err == nil {
 			name, f.Offset, f.HasOffset = strings.TrimSpace(text[:i]), n, true
 		}
 	}
