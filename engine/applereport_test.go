@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/enginetest"
@@ -206,10 +207,66 @@ func sameAsLLVM(t *testing.T, file string, b *appleBuild, want [][]llvmFrame, co
 // appleNamed are the functions of a report's threads, with how they are known.
 func appleNamed(r *report.Report) (list []string) {
 	for i := range r.Threads {
-		for k := range r.Threads[i].Frames {
-			f := &r.Threads[i].Frames[k]
-			list = append(list, f.Function+" "+f.FunctionOffset+" "+f.File+":"+strconv.Itoa(f.Line)+" "+f.NameFrom)
+		th := &r.Threads[i]
+		for k := range th.Frames {
+			f := &th.Frames[k]
+			list = append(list, fmt.Sprintf("%s %v %s %s %s:%d %v %s %s", th.ID, th.Crashed, f.Function, f.FunctionOffset, f.File, f.Line, f.Inlined, f.FoundBy, f.NameFrom))
 		}
 	}
 	return list
+}
+
+const appleReports = "internal/target/applereport/testdata/"
+
+// What a report names itself is its own, and says so.
+func TestAppleReportsKeepTheirNames(t *testing.T) {
+	r := enginetest.Report(t, appleReports+"crash.ips", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() })
+	want := []string{
+		"last-exception true __exceptionPreprocess 0xa4 :0 false report report",
+		"last-exception true   :0 false report ",
+		"0 true shapes::Walker::walk(shapes::Node const*, int) 0x78 :0 false report report",
+		"0 true read  crash.cc:17 true report report",
+		"0 true shapes::Walker::walk(shapes::Node const*, int) 0x28 crash.cc:46 false report report",
+		"0 true crash 0x38 :0 false report report",
+		"0 true main 0xc :0 false report report",
+		"0 true start 0x938 :0 false report report",
+		"1 false start_wqthread 0x0 :0 false report report",
+	}
+	if got := appleNamed(r); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if r.Target.Kind != "apple-report" || r.Target.Crash.Name != "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS" || r.Target.Crash.Address != "0x8" || len(r.Target.Annotations) != 6 {
+		t.Errorf("%+v", r.Target)
+	}
+	translated := enginetest.Report(t, appleReports+"translated.txt", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() })
+	if got := appleNamed(translated); !slices.Equal(got, want) {
+		t.Errorf("the report as text with its JSON behind it:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A report has no memory that a snapshot could keep.
+func TestAppleReportsAreNoSnapshots(t *testing.T) {
+	target, err := enginetest.Open(t, appleReports+"crash.ips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := target.Snapshot(t.Context(), engine.SnapshotOptions{}); err == nil || !strings.Contains(err.Error(), "has no memory that a snapshot could keep") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Images that overlap, lie at the end of the address space or have no size are read without harm.
+func TestAppleReportsWithBadImages(t *testing.T) {
+	image := func(base, size uint64) string {
+		return fmt.Sprintf(`{"base":%d,"size":%d,"uuid":"0c2c9f2c-3b52-3a75-9e58-00a1c1b0d7f2","path":"/a/b%d","arch":"arm64"}`, base, size, base)
+	}
+	text := `{"bug_type":"309"}` + "\n" + `{"cpuType":"ARM-64","threads":[{"frames":[{"imageOffset":16,"imageIndex":0},{"imageOffset":4096,"imageIndex":1},{"imageOffset":8,"imageIndex":2},{"imageOffset":8,"imageIndex":3},{"imageOffset":8,"imageIndex":9}]}],"usedImages":[` +
+		strings.Join([]string{image(0x10000, 0x4000), image(0x12000, 0x4000), image(1<<64-0x1000, 0x4000), image(0x90000, 0)}, ",") + `]}`
+	r := enginetest.Report(t, appleFile(t, "bad.ips", text), func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() })
+	if n := len(r.Threads[0].Frames); n != 5 {
+		t.Errorf("%d frames", n)
+	}
+	if p := strings.Join(r.Target.Problems, "\n"); !strings.Contains(p, "image /a/b73728 at 0x12000 overlaps /a/b65536: no frame is looked up in it") || !strings.Contains(p, "1 frames are in images that are not listed") {
+		t.Errorf("problems: %s", p)
+	}
 }

@@ -84,3 +84,28 @@ func TestFilesOfMacOS(t *testing.T) {
 		t.Errorf("%+v, %+v", core, program)
 	}
 }
+
+func TestReportsOfMacOSAreTold(t *testing.T) {
+	for _, head := range []string{
+		`{"app_name":"a","timestamp":"2022-03-16 11:45:14.00 +0800","bug_type":"309"}`,
+		"\ufeff{\n  \"usedImages\" : [",
+		"Incident Identifier: 1\nCrashReporter Key:   2\n",
+		"Process:         a [1]\nPath:            /a\n",
+		"Analysis of sampling a (pid 1) every 1 millisecond\nProcess:         a [1]\n",
+		"-------------------------------------\nTranslated Report (Full Report Below)\n-------------------------------------\n\nProcess:  a [1]\n",
+		"Thread 0:\n0   App Namespace                       0x0000000102268e70 0x10211c000 + 1363568\n",
+		"Date/Time:        2020-05-02 12:01:02 +0300\nEnd time:         2020-05-02 12:01:07 +0300\n",
+	} {
+		if kind := Of([]byte(head)); !IsAppleReport(head) || kind.Command != "stack" {
+			t.Errorf("%q: %+v", head, kind)
+		}
+	}
+	for _, head := range []string{"", "{", `{"version":1,"target":{"kind":"apple-report"}}`, "Process: a\n", "main;f 3\n", "0 0x1 f\n", "{\n \"version\": 1,\n"} {
+		if IsAppleReport(head) {
+			t.Errorf("%q is no report", head)
+		}
+	}
+	if kind := OfFolder("a.trace/"); kind.What != "a recording of Instruments" {
+		t.Errorf("%+v", kind)
+	}
+}

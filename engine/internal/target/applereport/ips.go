@@ -4,7 +4,6 @@ package applereport
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,15 +18,10 @@ import (
 // report, and an object with its contents. Older ones have text behind the line.
 
 // preface is the object in the first line of a file.
-type preface struct {
-	kind, name, version, os string
-}
+type preface struct{ kind, os string }
 
 var prefaceFields = []jsontext.Field[preface]{
 	{Name: "bug_type", Read: text(func(p *preface, s string) { p.kind = s })},
-	{Name: "app_name", Read: text(func(p *preface, s string) { p.name = s })},
-	{Name: "name", Read: text(func(p *preface, s string) { p.name = cmp.Or(p.name, s) })},
-	{Name: "app_version", Read: text(func(p *preface, s string) { p.version = s })},
 	{Name: "os_version", Read: text(func(p *preface, s string) { p.os = s })},
 }
 
@@ -106,13 +100,12 @@ type ipsBody struct {
 	end          ipsTermination
 	reason       string // of an exception of Objective-C
 	bundle       ipsBundle
-	said         []trace.Message
 	isTranslated bool
 }
 
 type ipsOS struct{ train, build string }
 
-type ipsBundle struct{ short, version, identifier string }
+type ipsBundle struct{ short, identifier string }
 
 // ipsTermination is why the system ended a process.
 type ipsTermination struct {
@@ -156,7 +149,6 @@ var (
 	}
 	bundleFields = []jsontext.Field[ipsBundle]{
 		{Name: "CFBundleShortVersionString", Read: text(func(b *ipsBundle, s string) { b.short = s })},
-		{Name: "CFBundleVersion", Read: text(func(b *ipsBundle, s string) { b.version = s })},
 		{Name: "CFBundleIdentifier", Read: text(func(b *ipsBundle, s string) { b.identifier = s })},
 	}
 	exceptionFields = []jsontext.Field[Report]{
@@ -189,7 +181,6 @@ var (
 		{Name: "CFBundleShortVersionString", Read: text(func(i *Image, s string) { i.Version = s })},
 	}
 	threadFields = []jsontext.Field[ipsThread]{
-		{Name: "id", Read: number(func(t *ipsThread, n int64) { t.system = n })},
 		{Name: "name", Read: text(func(t *ipsThread, s string) { t.Name = s })},
 		{Name: "queue", Read: text(func(t *ipsThread, s string) { t.queue = s })},
 		{Name: "triggered", Read: truth(func(t *ipsThread) { t.Crashed = true })},
@@ -212,7 +203,6 @@ type ipsThread struct {
 	Thread
 	report *Report
 	queue  string
-	system int64 // its number in the system
 }
 
 func (t *ipsTermination) add(text string) {
@@ -411,11 +401,9 @@ func readFrames(r *jsontext.Reader, report *Report, t *Thread, isThread bool) er
 // add adds a frame to a thread. Calls inlined into the first one are where it stopped, too.
 func (t *Thread) add(f Frame, isThread bool) {
 	f.Exact = isThread
-	for i := range t.Frames {
-		f.Exact = f.Exact && t.Frames[i].IsInlined
-		if !f.Exact {
-			break
-		}
+	if n := len(t.Frames); n > 0 {
+		last := &t.Frames[n-1]
+		f.Exact = last.Exact && last.IsInlined
 	}
 	t.Frames = append(t.Frames, f)
 }
@@ -449,12 +437,6 @@ func readState(r *jsontext.Reader, t *ipsThread) error {
 			return readRegister(r, &t.Thread, register)
 		case '[':
 			return r.Array(func(i int) error { return readRegister(r, &t.Thread, register+strconv.Itoa(i)) })
-		case '"':
-			s, err := r.Name()
-			if register == "flavor" {
-				t.flavor = s
-			}
-			return err
 		}
 		return r.Skip()
 	})

@@ -63,7 +63,6 @@ type Thread struct {
 	IsException bool
 	Frames      []Frame
 	Registers   []trace.NamedRegister
-	flavor      string // of the registers
 	process     string // its name and its ID, where the report has several
 	pid         int64
 	// Tree is the calls of a thread that was sampled, callers first; Frames are its heaviest path.

@@ -128,6 +128,8 @@ func TestFramesAsText(t *testing.T) {
 		{"3   App 0x1 closure #1 in A.b() + 24 (<compiler-generated>:0)", "0x1 closure #1 in A.b()+24 true :0 false"},
 		{"1   ???                           	0x000000000000000a 0 + 10", "0xa +0 false :0 false"},
 		{"1   ???                           	0x0 ???", "0x0 +0 false :0 false"},
+		{"1   App 0x77354 0x77000 + 0x354\t// -[A b] + 0x824", "0x77354 -[A b]+2084 true :0 false"},
+		{"1   App 0x77354 0x77000 + 0x354", "0x77354 +0 false :0 false"},
 		{"1   App 0x1 App + 10", "0x1 +0 false :0 false"},
 		{"1   App 0x1 <redacted> + 10", "0x1 +0 false :0 false"},
 		{"1   App 0x1 a + b + 10", "0x1 a + b+10 true :0 false"},
@@ -168,4 +170,30 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The work on a report is bounded by its size: a million inlined calls, and lines of registers of many threads.
+func TestLargeReports(t *testing.T) {
+	const count = 40000
+	frames := strings.Repeat(`{"imageOffset":1,"inline":true,"symbol":"f"},`, count)
+	r, err := Read([]byte(`{"bug_type":"309"}` + "\n" + `{"threads":[{"frames":[` + frames + `{}]}]}`))
+	if err != nil || len(r.Threads[0].Frames) != count+1 {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("Process: a [1]\nPath: /a\n")
+	for i := range count / 4 {
+		fmt.Fprintf(&b, "Thread %d:\n0   a 0x1 f + 1\n\nThread %d crashed with X (64-bit):\n rax: 0x1\n\n", i, i)
+	}
+	if r, err = Read([]byte(b.String())); err != nil || len(r.Threads) != count/4 || len(r.Threads[count/4-1].Registers) != 1 {
+		t.Error(err)
+	}
+	b.Reset()
+	b.WriteString("Analysis of sampling a (pid 1) every 1 millisecond\nProcess: a [1]\nCall graph:\n    9 Thread_1\n")
+	for i := range count / 8 {
+		fmt.Fprintf(&b, "%*d f  (in a) + 1  [0x%x]\n", 4+i%3000, 9, i)
+	}
+	if r, err = Read([]byte(b.String())); err != nil || len(r.Threads) != 1 {
+		t.Error(err)
+	}
 }

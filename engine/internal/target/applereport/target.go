@@ -116,8 +116,11 @@ func (t *Target) addModules() {
 		}}
 		isExe := executable != "" && path == executable
 		isExeUsed = isExeUsed || isExe
-		if used[i] || isExe {
+		if used[i] != unused || isExe {
 			t.find(m, isExe)
+		}
+		if m.Object == nil && used[i] == isNamed && isSystem(path) {
+			m.Problem, m.Tried = "", nil // the report has the names, and hardly anybody the file
 		}
 		m.Segments = segmentsOf(m)
 		t.modules = append(t.modules, m)
@@ -130,10 +133,24 @@ func (t *Target) addModules() {
 	t.files = target.NewFileBytes(t.modules)
 }
 
-// usedImages returns which images have a frame in them.
-func (t *Target) usedImages() []bool {
+// use tells which frames are in an image.
+type use uint8
+
+const (
+	unused    use = iota
+	isNamed       // the report names all of its frames
+	isUnnamed     // not all
+)
+
+// isSystem reports whether an image is of the system itself.
+func isSystem(path string) bool {
+	return strings.HasPrefix(path, "/System/") || strings.HasPrefix(path, "/usr/lib/")
+}
+
+// usedImages returns which images have frames in them.
+func (t *Target) usedImages() []use {
 	images := t.report.Images
-	used := make([]bool, len(images))
+	used := make([]use, len(images))
 	order := make([]int, len(images))
 	for i := range order {
 		order[i] = i
@@ -144,9 +161,17 @@ func (t *Target) usedImages() []bool {
 		if !isBase {
 			n--
 		}
-		if n >= 0 && n < len(order) {
-			used[order[n]] = true
+		if n < 0 || n >= len(order) {
+			return
 		}
+		if i := &images[order[n]]; i.Size > 0 && f.Address-i.Base >= i.Size {
+			return
+		}
+		is := isNamed
+		if f.Symbol == "" {
+			is = isUnnamed
+		}
+		used[order[n]] = max(used[order[n]], is)
 	}
 	for i := range t.report.Threads {
 		th := &t.report.Threads[i]
@@ -171,6 +196,9 @@ func (t *Target) find(m *target.Module, isExe bool) {
 	case uint16(machines[m.Arch]) != m.Object.Machine():
 		reason = fmt.Sprintf("it is for %s, the image is of %s", object.DescribeMachine(m.Object.Machine()), m.Arch)
 	default:
+		if m.Object.DebugOnly() {
+			m.Problem, m.Tried = "", nil // names are all that is needed
+		}
 		return
 	}
 	m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
@@ -206,13 +234,15 @@ func segmentsOf(m *target.Module) (list []trace.Segment) {
 
 // separate takes the segments of images that overlap others, which lie before them: no frame is in two.
 func (t *Target) separate() {
-	end := uint64(0)
+	end, overlaps := uint64(0), 0
 	var last *target.Module
 	for _, m := range t.modules {
 		for i := range m.Segments {
 			s := &m.Segments[i]
 			if s.Start < end && last != m {
-				t.problem("image %s at %#x overlaps %s: no frame is looked up in it", m.Path, m.Base, last.Path)
+				if overlaps++; overlaps == 1 {
+					t.problem("image %s at %#x overlaps %s: no frame is looked up in it", m.Path, m.Base, last.Path)
+				}
 				m.Segments = nil
 				break
 			}
@@ -221,11 +251,13 @@ func (t *Target) separate() {
 			}
 		}
 	}
+	if overlaps > 1 {
+		t.problem("%d more images overlap others: no frame is looked up in them", overlaps-1)
+	}
 }
 
 // addThreads makes the threads with their frames and registers.
 func (t *Target) addThreads() {
-	missing := map[string]bool{}
 	for i := range t.report.Threads {
 		recorded := &t.report.Threads[i]
 		th := &trace.Thread{
@@ -239,7 +271,6 @@ func (t *Target) addThreads() {
 			d, err := t.options.Describe(t.report.Arch)
 			if err != nil {
 				th.Named = recorded.Registers
-				missing[t.report.Arch] = true
 			} else {
 				setRegisters(th, recorded.Registers, d)
 			}
@@ -347,6 +378,3 @@ func (t *Target) Close() error {
 	}
 	return errors.Join(append(errs, t.mapping.Close())...)
 }
-
-// nameOf returns the last part of the path of an image.
-func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -27,11 +27,12 @@ type textReader struct {
 	see    func(line string)
 	module string // of the messages that follow
 	names  map[string]string
+	byID   map[string]int // indexes of threads
 }
 
 // readText reads a report as text.
 func readText(data []byte) (*Report, error) {
-	r := &textReader{Report: newReport(FormCrash), names: map[string]string{}}
+	r := &textReader{Report: newReport(FormCrash), names: map[string]string{}, byID: map[string]int{}}
 	eachLine(r.Report, data, r.line)
 	r.endThread()
 	if len(r.Threads) == 0 {
@@ -76,7 +77,9 @@ func (r *textReader) line(line string) bool {
 // endThread adds the thread whose frames were read.
 func (r *textReader) endThread() {
 	if t := r.thread; t != nil && (len(t.Frames) > 0 || !t.IsException) {
-		r.addThread(*t)
+		if r.addThread(*t) && !t.IsException {
+			r.byID[t.ID] = len(r.Threads) - 1
+		}
 	}
 	r.thread = nil
 }
@@ -201,9 +204,12 @@ func (f *Frame) setFunction(text, image string) {
 			text = strings.TrimSpace(text[:open])
 		}
 	}
+	if place, named, ok := strings.Cut(text, "// "); ok && strings.HasPrefix(place, "0x") {
+		text = strings.TrimSpace(named) // as tools for devices without Apple's write it
+	}
 	name := text
 	if i := strings.LastIndex(text, " + "); i >= 0 {
-		if n, err := strconv.ParseUint(text[i+3:], 10, 64); err == nil {
+		if n, err := strconv.ParseUint(text[i+3:], 0, 64); err == nil {
 			name, f.Offset, f.HasOffset = strings.TrimSpace(text[:i]), n, true
 		}
 	}
@@ -237,20 +243,17 @@ func (f *Frame) setPosition(text string) bool {
 
 // registers reads a line with registers: NAME: 0xVALUE, again and again.
 func (r *textReader) registers(id, line string) {
-	for i := range r.Threads {
-		t := &r.Threads[i]
-		if t.ID != id || t.IsException {
-			continue
-		}
-		words := strings.Fields(line)
-		for k := 0; k+1 < len(words) && len(t.Registers) < maxRegisters; k++ {
-			name, isName := strings.CutSuffix(words[k], ":")
-			if value, ok := parseHex(words[k+1]); ok && isName {
-				t.Registers = append(t.Registers, trace.NamedRegister{Name: name, Bits: 64, Value: value})
-				k++
-			}
-		}
+	index, ok := r.byID[id]
+	if !ok {
 		return
+	}
+	t, words := &r.Threads[index], strings.Fields(line)
+	for k := 0; k+1 < len(words) && len(t.Registers) < maxRegisters; k++ {
+		name, isName := strings.CutSuffix(words[k], ":")
+		if value, ok := parseHex(words[k+1]); ok && isName {
+			t.Registers = append(t.Registers, trace.NamedRegister{Name: name, Bits: 64, Value: value})
+			k++
+		}
 	}
 }
 

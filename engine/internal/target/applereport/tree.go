@@ -69,7 +69,7 @@ func readTreesOf(data []byte, hasAll bool) (*Report, error) {
 	if isSpindump(data[:min(len(data), treeHead)]) {
 		form = FormSpindump
 	}
-	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}}, hasAll: hasAll}
+	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}, byID: map[string]int{}}, hasAll: hasAll}
 	eachLine(r.Report, data, r.line)
 	r.endTree()
 	if len(r.Threads) == 0 {
