@@ -108,10 +108,10 @@ var floors = []string{
 	"engine/internal/otlpjson",        // reads their JSON
 	"engine/internal/symbol/codeview", // types of PDB files
 	"engine/object",
-	"engine/internal/ranges",     // makes ranges disjoint
-	"engine/internal/cabinet",    // what files of stores come packed in
-	"engine/internal/pe",         // headers and unwind codes of PE files, for its objects
-	"engine/internal/macho",      // load commands and unwind information of Mach-O files, likewise
+	"engine/internal/ranges",  // makes ranges disjoint
+	"engine/internal/cabinet", // what files of stores come packed in
+	"engine/internal/pe",      // headers and unwind codes of PE files, for its objects
+	"engine/internal/macho",   // load commands and unwind information of Mach-O files, likewise
 	"engine/internal/macho/machotest",
 	"engine/internal/symbol/msf", // containers of PDB files, likewise
 	"engine/internal/symbol/msf/msftest",

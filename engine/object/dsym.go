@@ -98,11 +98,16 @@ func sortedEntries(dir string) []fs.DirEntry {
 	return list
 }
 
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // InDSYM returns the path of the file in a dSYM whose folder is at a path. Another path is returned as it is. The
 // error of a dSYM that has not one file names them.
 func InDSYM(path string) (string, error) {
 	clean := strings.TrimRight(path, "/")
-	if info, err := os.Stat(clean); !isDSYM(clean) || err != nil || !info.IsDir() {
+	if !isDSYM(clean) || !isFolder(clean) {
 		return path, nil
 	}
 	files := dsymFiles(clean, nil)

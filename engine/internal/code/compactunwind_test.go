@@ -153,10 +153,10 @@ func (x *exactRows) checkCode(other *object.Object, s, there *object.Symbol) {
 }
 
 func (x *exactRows) check() {
-	function, depth, isStart := uint64(0), &depthModel{}, false
+	function, depth := uint64(0), &depthModel{}
 	for i := range x.code {
 		pc := x.code[i].address
-		if _, isStart = x.same[pc]; isStart || x.isSymbol(pc) {
+		if _, isStart := x.same[pc]; isStart || x.isSymbol(pc) {
 			function, depth = pc, &depthModel{arch: x.program.Arch}
 		}
 		delta, ok := x.same[function]

@@ -354,7 +354,7 @@ func hexDigit(c byte) byte {
 // parseUUID reads a UUID with or without its dashes; nil for any other text, and for one of zeros.
 func parseUUID(text string) []byte {
 	var id [16]byte
-	n, any := 0, false
+	n, isAny := 0, false
 	for _, c := range []byte(text) {
 		d := hexDigit(c)
 		switch {
@@ -364,10 +364,10 @@ func parseUUID(text string) []byte {
 			return nil
 		}
 		id[n/2] = id[n/2]<<4 | d
-		any = any || d != 0
+		isAny = isAny || d != 0
 		n++
 	}
-	if n != 2*len(id) || !any {
+	if n != 2*len(id) || !isAny {
 		return nil
 	}
 	return id[:]

@@ -189,7 +189,7 @@ func (t *Target) find(m *target.Module, isExe bool) {
 	if m.Object == nil {
 		return
 	}
-	reason := ""
+	var reason string
 	switch {
 	case !m.Object.IsMachO():
 		reason = "it is no Mach-O file"
