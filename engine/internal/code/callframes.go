@@ -25,7 +25,7 @@ func newCallFrames(o *Object) RowSource {
 	if err != nil {
 		o.problem("%v", err)
 	}
-	if o.debug.laid != nil {
+	if o.debug.laid != nil && !o.hasCompactUnwind() {
 		// The .eh_frame of a debug file repeats the object's, without its bytes.
 		more, err := o.loadedTables(o.debug.laid)
 		if err != nil {

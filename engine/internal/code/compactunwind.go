@@ -23,6 +23,16 @@ type compactUnwind struct {
 	info   *macho.UnwindInfo // nil: there is none
 }
 
+// hasCompactUnwind reports whether the object is a Mach-O file with compact unwind information. The
+// .debug_frame of its dSYM has the same functions, and no rows of epilogues either.
+func (o *Object) hasCompactUnwind() bool {
+	if o.File == nil || !o.File.IsMachO() {
+		return false
+	}
+	info, err := o.File.MachO().UnwindInfo()
+	return err == nil && info != nil
+}
+
 func newCompactUnwind(o *Object) RowSource {
 	if o.File == nil || !o.File.IsMachO() {
 		return nil
