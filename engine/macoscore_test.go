@@ -34,7 +34,7 @@ type macMachine struct {
 	arch   string
 	number uint32
 	step   func(s *macState, code []byte) (size int)
-	isCall func(code []byte, at uint64) (target uint64, size int)
+	isCall func(code []byte, pc uint64) (target uint64, size int)
 	enter  func(s *macState, m *macStack, returns uint64) // after a call
 	states func(s *macState) []byte
 	signed uint64 // what return addresses have above their 47 bits
@@ -421,21 +421,21 @@ func armStep(s *macState, code []byte) int {
 	return 4
 }
 
-func (s *macState) save(at uint64) {
-	s.stack.put(at, s.fp)
-	s.stack.put(at+8, s.lr)
+func (s *macState) save(address uint64) {
+	s.stack.put(address, s.fp)
+	s.stack.put(address+8, s.lr)
 }
 
-func (s *macState) restore(at uint64) {
-	s.fp, s.lr = s.stack.get(at), s.stack.get(at+8)
+func (s *macState) restore(address uint64) {
+	s.fp, s.lr = s.stack.get(address), s.stack.get(address+8)
 	s.isLeaving = true
 }
 
 func armIsReturn(code []byte) bool { return binary.LittleEndian.Uint32(code) == 0xd65f03c0 }
 
-func armCall(code []byte, at uint64) (target uint64, size int) {
+func armCall(code []byte, pc uint64) (target uint64, size int) {
 	if w := binary.LittleEndian.Uint32(code); w>>26 == 0x25 {
-		return at + uint64(int64(int32(w<<6)>>6)*4), 4 //nolint:gosec // its bits
+		return pc + uint64(int64(int32(w<<6)>>6)*4), 4 //nolint:gosec // its bits
 	}
 	return 0, 4
 }
@@ -484,9 +484,9 @@ func x86Step(s *macState, code []byte) int {
 
 func x86IsReturn(code []byte) bool { return code[0] == 0xc3 }
 
-func x86Call(code []byte, at uint64) (target uint64, size int) {
+func x86Call(code []byte, pc uint64) (target uint64, size int) {
 	if code[0] == 0xe8 && len(code) >= 5 {
-		return at + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[1:])))), 5 //nolint:gosec // its bits
+		return pc + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[1:])))), 5 //nolint:gosec // its bits
 	}
 	return 0, 5
 }

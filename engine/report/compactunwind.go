@@ -43,25 +43,7 @@ func compact(e *listing.CompactEntry) jsonCompact {
 
 // compactJSON adds the entries of compact unwind information to a list.
 func (c *CallFrames) compactJSON(l *jsonList) error {
-	if c.Compact == nil {
-		return nil
-	}
-	for e, err := range c.Compact {
-		if err != nil {
-			l.problems.add(err)
-			continue
-		}
-		text, err := marshal(compact(e))
-		if err != nil {
-			return err
-		}
-		l.next()
-		l.put(text)
-		if err := l.check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return entriesJSON(l, c.Compact, func(e *listing.CompactEntry) (string, error) { return marshal(compact(e)) })
 }
 
 // compactText writes the entries of compact unwind information for people; blank separates them from

@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -104,15 +105,20 @@ func (c *CallFrames) unwindOperands(u *pe.UnwindInfo, code pe.UnwindCode) []stri
 
 // unwindJSON adds the entries of .pdata to a list.
 func (c *CallFrames) unwindJSON(l *jsonList) error {
-	if c.Unwind == nil {
+	return entriesJSON(l, c.Unwind, c.marshalUnwind)
+}
+
+// entriesJSON adds entries to a list; nil: there are none.
+func entriesJSON[T any](l *jsonList, entries iter.Seq2[T, error], write func(T) (string, error)) error {
+	if entries == nil {
 		return nil
 	}
-	for e, err := range c.Unwind {
+	for e, err := range entries {
 		if err != nil {
 			l.problems.add(err)
 			continue
 		}
-		text, err := c.marshalUnwind(e)
+		text, err := write(e)
 		if err != nil {
 			return err
 		}

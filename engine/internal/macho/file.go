@@ -32,7 +32,6 @@ type File struct {
 	symbolCount              uint32
 	firstIndirect, indirects uint32 // of LC_DYSYMTAB
 	starts, exports, fixups  place
-	encrypted                place
 	notes                    []Note
 	threads                  []command // LC_THREAD and LC_UNIXTHREAD
 
@@ -113,10 +112,6 @@ func (f *File) take(c *command) {
 		f.entry, f.hasMain = c.u64(8), true
 	case cmdIDDylib:
 		f.id = c.text(8)
-	case cmdEncryption64:
-		if c.u32(16) != 0 {
-			f.encrypted = place{uint64(c.u32(8)), uint64(c.u32(12))}
-		}
 	case cmdThread, cmdUnixThread:
 		f.threads = append(f.threads, *c)
 	case cmdNote:

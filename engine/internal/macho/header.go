@@ -54,7 +54,6 @@ const (
 	cmdIDDylib       = 0xd
 	cmdSegment64     = 0x19
 	cmdUUID          = 0x1b
-	cmdEncryption64  = 0x2c
 	cmdNote          = 0x31
 	cmdFileset       = 0x80000035
 	cmdDyldInfo      = 0x22
