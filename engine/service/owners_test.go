@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -334,8 +335,10 @@ func stackOf(t *testing.T, q *fleet.Queue) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	var text strings.Builder
-	if err := q.Wait(t.Context(), []string{job.ID}, func(r *fleet.Result) error { return q.Report(t.Context(), r, &text) }); err != nil {
+	if err := q.Wait(ctx, []string{job.ID}, func(r *fleet.Result) error { return q.Report(ctx, r, &text) }); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

@@ -224,6 +224,40 @@ func TestJobsHaveTheirResults(t *testing.T) {
 	}
 }
 
+// TestAJobIsWantedAgainAtOnce has a job wanted again before the worker that has done it says so.
+func TestAJobIsWantedAgainAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	d := newDoer()
+	w, err := NewWorker(t.Context(), q, d, WorkOptions{Name: "slow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker, err := newTaker(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := submit(t, q, "small", How{}).ID
+	first, err := taker.take(t.Context(), q, "normal")
+	if err != nil || first == nil {
+		t.Fatalf("%v, %v", first, err)
+	}
+	if _, err := q.settle(t.Context(), &Result{ID: id, State: Failed, Problem: &Problem{"bad-input", "a wrong file"}, Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if s := submit(t, q, "small", How{Again: true}); s.Known || s.ID != id {
+		t.Errorf("%+v", s)
+	}
+	if err := first.AckSync(); err != nil {
+		t.Fatal(err)
+	}
+	work(t, q, d, 1)
+	if r := wait(t, q, id)[id]; r.State != Done || d.times("small") != 1 {
+		t.Errorf("%+v, done %d times", r, d.times("small"))
+	}
+}
+
 // pending is how many jobs the stream has.
 func pending(t *testing.T, q *Queue) uint64 {
 	t.Helper()

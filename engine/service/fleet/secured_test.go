@@ -272,7 +272,7 @@ func newSigner(t *testing.T, dir string) *signer {
 	o.SystemAccount = public(system)
 	team := jwt.NewAccountClaims(public(s.account))
 	team.Limits.DiskStorage, team.Limits.Streams, team.Limits.Consumer = 1<<30, jwt.NoLimit, jwt.NoLimit
-	s.config = fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream { store_dir: %q, max_file_store: 2G }\noperator: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }\n",
+	s.config = fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream { store_dir: %q, max_file_store: 2G }\noperator: %q\nresolver: MEMORY\nresolver_preload { %s: %q, %s: %q }\n",
 		filepath.Join(dir, "store"), encode(o), public(s.account), encode(team), public(system), encode(jwt.NewAccountClaims(public(system))))
 	return s
 }

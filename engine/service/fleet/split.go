@@ -167,6 +167,11 @@ func (q *Queue) dropParts(ctx context.Context, j *job) {
 // job, if it was there.
 func (q *Queue) withdraw(ctx context.Context, id string) (found *job) {
 	_ = q.conn.Publish(q.subject(cancelPrefix)+id, nil) // workers also look from time to time
+	return q.removeJob(ctx, id)
+}
+
+// removeJob removes a job's message. It returns the job, if it was there.
+func (q *Queue) removeJob(ctx context.Context, id string) (found *job) {
 	for p, jobs := range q.jobs {
 		m, err := jobs.GetLastMsgForSubject(ctx, q.subject(jobsPrefix)+p+"."+id)
 		if err != nil {

@@ -118,6 +118,9 @@ func (q *Queue) isKept(ctx context.Context, id string, again bool) (bool, error)
 		return true, nil
 	}
 	_ = q.tries.Purge(ctx, id) // there may be none
+	// The worker whose result this is may not have acknowledged its message yet: that message
+	// would stand in the new one's place, and go.
+	q.removeJob(ctx, id)
 	return false, q.dropResult(ctx, id)
 }
 
