@@ -92,12 +92,17 @@ func documented(t *testing.T, name string) string {
 	return found[1]
 }
 
-// withSettings starts a server with settings of the document, whose files are in a folder.
-func withSettings(t *testing.T, dir, text string) Server {
-	t.Helper()
+// forTest makes settings of the document smaller, with their files in a folder.
+func forTest(dir, text string) string {
 	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"127.0.0.1:-1"`}, {"/etc/unwindd/", dir + "/"}, {"/var/lib/unwindd/queue", filepath.Join(dir, "store")}, {"64G", "2G"}, {"24G", "1G"}, {"32G", "1G"}} {
 		text = strings.ReplaceAll(text, change[0], change[1])
 	}
+	return text
+}
+
+// withSettings starts a server with settings, which are written into a folder.
+func withSettings(t *testing.T, dir, text string) Server {
+	t.Helper()
 	config := filepath.Join(dir, "queue.conf")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -145,7 +150,7 @@ func startDocumented(t *testing.T) *documentedQueue {
 	d := &documentedQueue{authority: newAuthority(t, dir), doer: newDoer()}
 	d.authority.sign(t, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	d.authority.sign(t, "client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	d.server = withSettings(t, dir, documented(t, "queue.conf"))
+	d.server = withSettings(t, dir, forTest(dir, documented(t, "queue.conf")))
 	d.worker = mustConnect(t, d.as("worker:secret-of-workers"))
 	_, d.stop = work(t, d.worker, d.doer, 1)
 	return d
@@ -272,7 +277,7 @@ func newSigner(t *testing.T, dir string) *signer {
 	o.SystemAccount = public(system)
 	team := jwt.NewAccountClaims(public(s.account))
 	team.Limits.DiskStorage, team.Limits.Streams, team.Limits.Consumer = 1<<30, jwt.NoLimit, jwt.NoLimit
-	s.config = fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream { store_dir: %q, max_file_store: 2G }\noperator: %q\nresolver: MEMORY\nresolver_preload { %s: %q, %s: %q }\n",
+	s.config = fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream { store_dir: %q, max_file_store: 2G }\noperator: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }\n",
 		filepath.Join(dir, "store"), encode(o), public(s.account), encode(team), public(system), encode(jwt.NewAccountClaims(public(system))))
 	return s
 }
