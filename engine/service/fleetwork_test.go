@@ -74,7 +74,5 @@ func TestJobsOfAFleetAreRequests(t *testing.T) {
 			t.Errorf("%s of %.20q: %v, expected a fault %s", c.kind, c.in, err, c.name)
 		}
 	}
-	if n := s.budget.inUse(); n != 0 {
-		t.Errorf("%d bytes are under way", n)
-	}
+	until(t, "all bytes are given back", func() bool { return s.budget.inUse() == 0 })
 }

@@ -228,9 +228,7 @@ func TestAFleetDoesWhatIsOverTheLimits(t *testing.T) {
 	if n := f.results(t); n[fleet.Done] != len(requests)+1 || n[fleet.Failed] != 1 {
 		t.Errorf("the fleet has results %v", n)
 	}
-	if n := s.budget.inUse(); n != 0 {
-		t.Errorf("%d bytes are under way", n)
-	}
+	until(t, "all bytes are given back", func() bool { return s.budget.inUse() == 0 })
 }
 
 // TestWhatAFleetDoesNotTake has requests for which there is no place, and that are none of a

@@ -356,9 +356,7 @@ func TestManyCallers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := s.budget.inUse(); n != 0 {
-		t.Errorf("%d bytes of the budget are used when nothing is under way", n)
-	}
+	until(t, "all bytes are given back", func() bool { return s.budget.inUse() == 0 })
 }
 
 // TestAQueueThatIsFull tells who comes that he is to come again.

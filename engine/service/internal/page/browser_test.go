@@ -223,7 +223,12 @@ func TestServePageShowsReports(t *testing.T) {
 func dropOver(t *testing.T, b *oracle.Browser, files ...string) {
 	t.Helper()
 	wait(t, b, "the report", `document.activeElement.tagName === 'IFRAME'`) // it was loaded
-	b.DragOver("#view", files...)
+	// A mouse tells again and again where it is: the frame may not be painted, or not listen, at first.
+	over := false
+	for began := time.Now(); !over && time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
+		b.DragOver("#view", files...)
+		b.Eval(&over, `!document.querySelector('#over').hidden`)
+	}
 	wait(t, b, "the cover", `!document.querySelector('#over').hidden`)
 	b.Screenshot() // the browser finds by what is painted what files are dropped on
 	b.Drop("#over", files...)
