@@ -15,19 +15,23 @@ type DebugObject struct {
 
 // DebugSymbol is a function or a variable of an object file, and its place in the program.
 type DebugSymbol struct {
-	Name    string // as both symbol tables have it
-	Address uint64 // virtual, in the program
-	Size    uint64 // of a function; 0: not known
+	Name       string // as both symbol tables have it
+	Address    uint64 // virtual, in the program
+	Size       uint64 // of a function; 0: not known
+	IsFunction bool
+
+	isGlobal bool // the symbol of its name has the address
 }
 
 // maxDebugObjects bounds the object files of a debug map.
 const maxDebugObjects = 1 << 20
 
 // DebugMap returns the object files that have the DWARF of a program which was linked without dsymutil, in the file's
-// order; none where there is no debug map. Those before an error are whole.
+// order; none where there is no debug map. Each is there once. Those before an error are whole.
 func (f *File) DebugMap() (list []DebugObject, err error) {
-	var r mapReader
+	r := mapReader{known: map[objectKey]int{}, current: -1}
 	err = f.Symbols(r.entry)
+	f.findGlobals(r.list)
 	for i := range r.list {
 		if len(r.list[i].Symbols) > 0 {
 			list = append(list, r.list[i])
@@ -36,30 +40,64 @@ func (f *File) DebugMap() (list []DebugObject, err error) {
 	return list, err
 }
 
+// findGlobals sets the addresses of global variables, and leaves out those without one.
+func (f *File) findGlobals(list []DebugObject) {
+	addresses := map[string]uint64{}
+	for i := range list {
+		for _, s := range list[i].Symbols {
+			if s.isGlobal {
+				addresses[s.Name] = 0
+			}
+		}
+	}
+	if len(addresses) == 0 {
+		return
+	}
+	_ = f.Symbols(func(s *Symbol) { // an error was there before
+		if _, isWanted := addresses[s.Name]; isWanted && s.IsDefined() {
+			addresses[s.Name] = s.Value
+		}
+	})
+	for i := range list {
+		kept := list[i].Symbols[:0]
+		for _, s := range list[i].Symbols {
+			if s.isGlobal {
+				s.Address = addresses[s.Name]
+			}
+			if !s.isGlobal || s.Address != 0 {
+				kept = append(kept, s)
+			}
+		}
+		list[i].Symbols = kept
+	}
+}
+
+// objectKey tells object files apart.
+type objectKey struct {
+	path string
+	time uint64
+}
+
 // A mapReader joins the entries of a debug map.
 type mapReader struct {
-	list   []DebugObject
-	isOpen bool // a function, the last symbol, has no size yet
+	list    []DebugObject
+	known   map[objectKey]int // by their names in the file
+	current int               // the object file that the entries are of; -1: none
+	isOpen  bool              // a function, the last symbol, has no size yet
 }
 
 // entry takes an entry of the symbol table.
 func (r *mapReader) entry(s *Symbol) {
-	if !s.IsStab() {
+	switch {
+	case !s.IsStab():
+		return
+	case s.Type == StabObject:
+		r.object(s)
+		return
+	case r.current < 0:
 		return
 	}
-	if s.Type == StabObject {
-		r.isOpen = false
-		if len(r.list) < maxDebugObjects {
-			r.list = append(r.list, DebugObject{Time: s.Value})
-			one := &r.list[len(r.list)-1]
-			one.Path, one.Member = cutMember(s.Name)
-		}
-		return
-	}
-	if len(r.list) == 0 {
-		return
-	}
-	one := &r.list[len(r.list)-1]
+	one := &r.list[r.current]
 	switch {
 	case s.Type == StabSource, s.Type == StabBegin:
 		r.isOpen = false
@@ -68,10 +106,28 @@ func (r *mapReader) entry(s *Symbol) {
 			one.Symbols[len(one.Symbols)-1].Size = s.Value
 		}
 		r.isOpen = false
-	case s.Type == StabFunction || s.Type == StabStatic:
-		one.Symbols = append(one.Symbols, DebugSymbol{Name: s.Name, Address: s.Value})
+	case s.Type == StabFunction || s.Type == StabStatic || s.Type == StabGlobal:
 		r.isOpen = s.Type == StabFunction
+		one.Symbols = append(one.Symbols, DebugSymbol{Name: s.Name, Address: s.Value, IsFunction: r.isOpen, isGlobal: s.Type == StabGlobal})
 	}
+}
+
+// object begins an object file, or goes on with one that was there before.
+func (r *mapReader) object(s *Symbol) {
+	r.isOpen = false
+	key := objectKey{s.Name, s.Value}
+	number, isKnown := r.known[key]
+	if !isKnown {
+		if number = len(r.list); number == maxDebugObjects {
+			r.current = -1
+			return
+		}
+		r.known[key] = number
+		one := DebugObject{Time: s.Value}
+		one.Path, one.Member = cutMember(s.Name)
+		r.list = append(r.list, one)
+	}
+	r.current = number
 }
 
 // cutMember splits the path of an object file, ARCHIVE(MEMBER) of one in an archive.

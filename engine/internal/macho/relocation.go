@@ -95,13 +95,21 @@ func (f *File) relocate(s *Section, b []byte, r relocation) error {
 	return nil
 }
 
-// symbolValue returns the value of a symbol; of one of another file it is 0.
+// UndefinedAddress returns the address that relocations give to an undefined symbol by its number: behind all sections, and
+// of a common symbol with room for its bytes.
+func UndefinedAddress(number int) uint64 { return 1<<62 | uint64(number)<<32 } //nolint:gosec // less than 1<<24
+
+// symbolValue returns the value of a symbol.
 func (f *File) symbolValue(number uint32) (uint64, bool) {
 	if uint64(number) >= uint64(f.SymbolCount()) { //nolint:gosec // not negative
 		return 0, false
 	}
 	b := f.data[f.symtab.offset+uint64(number)*symbolSize:][:symbolSize]
-	if b[4]&typeMask != typeSection {
+	switch b[4] & typeMask {
+	case typeUndefined:
+		return UndefinedAddress(int(number)), true
+	case typeSection:
+	default:
 		return 0, true
 	}
 	return binary.LittleEndian.Uint64(b[8:]), true

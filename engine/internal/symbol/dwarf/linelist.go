@@ -48,13 +48,13 @@ type sequencePart struct {
 func (r *Reader) everySequence() (list []sequencePart) {
 	var units []*body
 	isKnown := map[uint64]bool{}
-	for _, u := range r.main.everyUnit() {
+	for _, u := range r.everyUnit() {
 		b, err := u.open()
 		if err != nil {
 			r.failedUnit(u, err)
 			continue
 		}
-		if b.hasLine && !isKnown[b.lineOff] {
+		if b.hasLine && (u.file.isPart || !isKnown[b.lineOff]) { // each unit has its functions' rows there
 			isKnown[b.lineOff] = true
 			units = append(units, b)
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resolve names the code of an object from a list of sources of names, in this
-// order: DWARF, that of the object files of a program of macOS, a PDB file, the table of the Go runtime, symbol tables.
+// order: DWARF, which may be in the object files of a program of macOS, a PDB file, the table of the Go runtime, symbol tables.
 package resolve
 
 import (
@@ -35,7 +35,6 @@ type Resolver struct {
 
 	symbols   func() *symtab.Table
 	dwarf     func() *dwarf.Reader    // returns nil where there is none
-	debugMap  func() *debugmap.Map    // of the object files of a program without DWARF; returns nil where there is none
 	pdb       func() *pdb.File        // returns nil where there is none
 	golang    func() *gopclntab.Table // returns nil where there is none
 	variables func() *dwarf.Reader    // of the PDB file; returns nil where there is none
@@ -58,16 +57,14 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
 	r.dwarf = sync.OnceValue(r.openDWARF)
-	r.debugMap = sync.OnceValue(r.openDebugMap)
 	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
 	r.variables = sync.OnceValue(r.openGenerated)
-	dwarf := describing(r.dwarf) // of the debug file, else of the object
-	debugMap := describing(r.debugMap)
+	dwarf := describing(r.dwarf)  // of the debug file, else of the object, else of the object files of a program of macOS
 	pdb := listing(r.pdb)         // likewise
 	golang := listing(r.golang)   // .gopclntab
 	symbols := listing(r.symbols) // .symtab, .dynsym and MiniDebugInfo of both
-	r.sources, r.lists = []*source{dwarf, debugMap, pdb, golang, symbols}, []*source{pdb, symbols, golang}
+	r.sources, r.lists = []*source{dwarf, pdb, golang, symbols}, []*source{pdb, symbols, golang}
 	return r
 }
 
@@ -112,7 +109,7 @@ func (r *Resolver) keep(d debugReader) {
 	r.opened = append(r.opened, d)
 }
 
-// openDWARF opens the debug file's DWARF, else the object's own.
+// openDWARF opens the debug file's DWARF, else the object's own, else that of the object files of a program of macOS.
 func (r *Resolver) openDWARF() *dwarf.Reader {
 	for _, o := range []*object.Object{r.debug, r.o} {
 		if o == nil {
@@ -128,20 +125,11 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 			r.Note(err)
 		}
 	}
-	return nil
-}
-
-// openDebugMap opens the object files of a program of macOS without DWARF.
-func (r *Resolver) openDebugMap() *debugmap.Map {
-	if !r.o.IsMachO() || r.dwarf() != nil {
-		return nil
+	d := debugmap.New(r.o, r.options, r.Note)
+	if d != nil {
+		r.keep(d)
 	}
-	m, err := debugmap.New(r.o, r.options)
-	r.Note(err)
-	if m != nil {
-		r.keep(m)
-	}
-	return m
+	return d
 }
 
 // openPDB opens the PDB file that is the debug file, or the object itself.
@@ -353,12 +341,9 @@ func (r *Resolver) ReleasePages() {
 	}
 }
 
-// DWARF returns the reader of the object's debugging information; nil where it has none.
+// DWARF returns the reader of the object's debugging information, which may be in the object files that a program of
+// macOS was linked of; nil where it has none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
-
-// DebugMap returns the DWARF of the object files that a program of macOS was linked of; nil where it has its own, or
-// there is none.
-func (r *Resolver) DebugMap() *debugmap.Map { return r.debugMap() }
 
 // PDB returns the PDB file of the object; nil where there is none.
 func (r *Resolver) PDB() *pdb.File { return r.pdb() }
