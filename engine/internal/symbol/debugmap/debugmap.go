@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ func (m *debugMap) At(address uint64) (number int, ok bool) {
 func (m *debugMap) Open(number int) (*object.Object, []dwarf.Moved, error) {
 	o, err := m.open(&m.files[number])
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: the object file with debug information: %w", m.program.Name(), err)
+		return nil, nil, fmt.Errorf("the object file with debug information: %w", err)
 	}
 	var moves []dwarf.Moved
 	if err := object.Guard(func() (err error) { moves, err = m.moves(o, number); return err }); err != nil {
@@ -119,10 +120,8 @@ func (m *debugMap) Open(number int) (*object.Object, []dwarf.Moved, error) {
 	return o, moves, nil
 }
 
-// maxPadding bounds the bytes between a function and the one behind it, which linkers may count as the function's.
-const maxPadding = 16
-
-// moves returns what the program has of an object file.
+// moves returns what the program has of an object file. Where no time tells that it is the file that was linked, the
+// functions must have the sizes that they have in the program, with the padding behind them.
 func (m *debugMap) moves(o *object.Object, number int) (list []dwarf.Moved, err error) {
 	places, err := placesOf(o.MachO())
 	if err != nil {
@@ -133,7 +132,7 @@ func (m *debugMap) moves(o *object.Object, number int) (list []dwarf.Moved, err 
 		p := &m.parts[i]
 		at, ok := places[p.name]
 		size := p.end - p.start
-		if !ok || at.isDoubtful || p.isFunction && (at.size < size || at.size-size >= maxPadding) {
+		if !ok || at.isDoubtful || p.isFunction && (at.size < size || m.files[number].Time == 0 && at.size != size) {
 			left = append(left, p)
 			continue
 		}
@@ -165,17 +164,21 @@ func (m *debugMap) Close() error {
 }
 
 // open opens the file of an object file: at its path in the target, or by its name beside the program and in the
-// finder's folders of debug files.
+// finder's folders of debug files. The error is of the first file that is there.
 func (m *debugMap) open(from *macho.DebugObject) (*object.Object, error) {
-	var first error
+	var failed, missing error
 	for _, p := range m.paths(from.Path) {
 		o, err := m.openAt(p, from)
-		if err == nil {
+		switch {
+		case err == nil:
 			return o, nil
+		case errors.Is(err, fs.ErrNotExist):
+			missing = cmp.Or(missing, err)
+		default:
+			failed = cmp.Or(failed, err)
 		}
-		first = cmp.Or(first, err)
 	}
-	return nil, cmp.Or(first, fmt.Errorf("%s: no such file", from.Path))
+	return nil, cmp.Or(failed, missing, fmt.Errorf("%s: %w", from.Path, fs.ErrNotExist))
 }
 
 // filePath is a possible path of an object file.

@@ -150,6 +150,9 @@ func (r *Reader) usedFiles() []*file {
 	return slices.Clone(r.parts.used)
 }
 
+// UsesObjectFiles reports whether debug information in object files was used so far.
+func (r *Reader) UsesObjectFiles() bool { return r.parts != nil && len(r.usedFiles()) > 0 }
+
 // everyUnit returns the units of all files.
 func (r *Reader) everyUnit() (list []*unit) {
 	if r.parts == nil {

@@ -39,7 +39,8 @@ type Resolver struct {
 	golang    func() *gopclntab.Table // returns nil where there is none
 	variables func() *dwarf.Reader    // of the PDB file; returns nil where there is none
 
-	damaged atomic.Bool // there is debug information that cannot be read
+	damaged     atomic.Bool                  // there is debug information that cannot be read
+	objectFiles atomic.Pointer[dwarf.Reader] // of the object files of a program, once it is open
 
 	table atomic.Pointer[symtab.Table] // once it is read
 
@@ -128,8 +129,15 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 	d := debugmap.New(r.o, r.options, r.Note)
 	if d != nil {
 		r.keep(d)
+		r.objectFiles.Store(d)
 	}
 	return d
+}
+
+// UsesObjectFiles reports whether debug information in the object files of a program of macOS was used so far.
+func (r *Resolver) UsesObjectFiles() bool {
+	d := r.objectFiles.Load()
+	return d != nil && d.UsesObjectFiles()
 }
 
 // openPDB opens the PDB file that is the debug file, or the object itself.
