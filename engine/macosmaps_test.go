@@ -73,7 +73,7 @@ func macOSVariables(t *testing.T, file, debugDir string) (list []string) {
 	defer target.Close()
 	for _, th := range target.Threads() {
 		stack := target.Walk(context.Background(), th)
-		if m := target.Modules()[0]; (m.DebugFile != "") != (debugDir != "") || m.DebugInfo != trace.DebugInfoFound {
+		if m := target.process.Segment(stack.Frames[0].PC).Module.Info(); (m.DebugFile != "") != (debugDir != "") || m.DebugInfo != trace.DebugInfoFound {
 			t.Fatalf("debug file %q: %s", m.DebugFile, m.DebugInfo)
 		}
 		for i := range stack.Frames {
