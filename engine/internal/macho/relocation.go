@@ -13,6 +13,7 @@ const (
 	relocationSize                      = 8
 	relocUnsigned                       = 0
 	relocSubtract64, relocSubtractARM64 = 5, 1
+	relocGOT64, relocGOTARM64           = 4, 7 // of a place that the linker makes
 	maxRelocations                      = 1 << 24
 )
 
@@ -75,14 +76,16 @@ func (f *File) relocate(s *Section, b []byte, r relocation) error {
 	if !ok {
 		return f.failed(s, "relocation at offset %#x of symbol %d, expected one of %d", r.place, r.symbol, f.SymbolCount())
 	}
-	subtract := uint32(relocSubtractARM64)
+	subtract, got := uint32(relocSubtractARM64), uint32(relocGOTARM64)
 	if f.header.machine == MachineX86_64 {
-		subtract = relocSubtract64
+		subtract, got = relocSubtract64, relocGOT64
 	}
 	switch r.kind {
 	case relocUnsigned:
 	case subtract:
 		value = -value
+	case got:
+		return nil
 	default:
 		return f.failed(s, "relocation at offset %#x of type %d, expected %d or %d", r.place, r.kind, relocUnsigned, subtract)
 	}
