@@ -2,7 +2,10 @@
 
 package macho
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // DebugObject is an object file that a program was linked of, with the places that its code and data have
 // in the program (a debug map: entries of the symbol table, see stab.h).
@@ -74,14 +77,14 @@ func (f *File) findGlobals(list []DebugObject) {
 
 // objectKey tells object files apart.
 type objectKey struct {
-	path string
-	time uint64
+	path, member string
+	time         uint64
 }
 
 // A mapReader joins the entries of a debug map.
 type mapReader struct {
 	list    []DebugObject
-	known   map[objectKey]int // by their names in the file
+	known   map[objectKey]int // their numbers
 	current int               // the object file that the entries are of; -1: none
 	isOpen  bool              // a function, the last symbol, has no size yet
 }
@@ -115,7 +118,9 @@ func (r *mapReader) entry(s *Symbol) {
 // object begins an object file, or goes on with one that was there before.
 func (r *mapReader) object(s *Symbol) {
 	r.isOpen = false
-	key := objectKey{s.Name, s.Value}
+	one := DebugObject{Time: s.Value}
+	one.Path, one.Member = cutMember(s.Name)
+	key := objectKey{path.Clean(one.Path), one.Member, one.Time}
 	number, isKnown := r.known[key]
 	if !isKnown {
 		if number = len(r.list); number == maxDebugObjects {
@@ -123,19 +128,17 @@ func (r *mapReader) object(s *Symbol) {
 			return
 		}
 		r.known[key] = number
-		one := DebugObject{Time: s.Value}
-		one.Path, one.Member = cutMember(s.Name)
 		r.list = append(r.list, one)
 	}
 	r.current = number
 }
 
 // cutMember splits the path of an object file, ARCHIVE(MEMBER) of one in an archive.
-func cutMember(path string) (file, member string) {
-	if strings.HasSuffix(path, ")") {
-		if i := strings.LastIndexByte(path, '('); i > 0 {
-			return path[:i], path[i+1 : len(path)-1]
+func cutMember(name string) (file, member string) {
+	if strings.HasSuffix(name, ")") {
+		if i := strings.LastIndexByte(name, '('); i > 0 {
+			return name[:i], name[i+1 : len(name)-1]
 		}
 	}
-	return path, ""
+	return name, ""
 }

@@ -212,7 +212,10 @@ func TestObjectFilesThatChanged(t *testing.T) {
 		}, true, false, "second.a(" + linkedAs + "-1.o): it was written to after the program was linked"},
 		{"a member that is gone", func(t *testing.T, l *linked) { l.edit(t, renamed("made/first.o", "made/second.a(x.o)")) }, true, false, "made/second.a(x.o): no such member"},
 		{"no archive", func(t *testing.T, l *linked) { l.edit(t, renamed("made/first.o", "made/first.o(x.o)")) }, true, false, "made/first.o: it is no archive"},
-		{"a name beside the program", func(t *testing.T, l *linked) { l.edit(t, renamed("first.o", "made/second.a("+linkedAs+"-1.o)")); _ = os.Rename(l.path("made/first.o"), l.path("first.o")) }, true, true, ""},
+		{"a name beside the program", func(t *testing.T, l *linked) {
+			l.edit(t, renamed("first.o", "made/second.a("+linkedAs+"-1.o)"))
+			_ = os.Rename(l.path("made/first.o"), l.path("first.o"))
+		}, true, true, ""},
 		{"a path that leads out", func(t *testing.T, l *linked) { l.edit(t, renamed("../first.o", l.member())) }, false, true, "first.o: no such file or directory"},
 		{"the program itself", func(t *testing.T, l *linked) { l.edit(t, renamed("app", l.member())) }, false, true, "app: it is no object file"},
 		{"another machine", func(t *testing.T, l *linked) {

@@ -46,11 +46,18 @@ type part struct {
 // debug map. Object files are opened when they are needed; note gets what is wrong with them, and must be usable
 // concurrently.
 func New(o *object.Object, options dwarf.Options, note func(error)) *dwarf.Reader {
+	if m := newMap(o, cmp.Or(options.Finder, &object.Finder{}), note); m != nil {
+		return dwarf.NewOfParts(o, options, m)
+	}
+	return nil
+}
+
+func newMap(o *object.Object, finder *object.Finder, note func(error)) *debugMap {
 	if !o.IsMachO() || o.DebugOnly() {
 		return nil
 	}
 	m := &debugMap{
-		program: o, finder: cmp.Or(options.Finder, &object.Finder{}), note: note, archives: map[string]func() (*object.ObjectArchive, error){},
+		program: o, finder: finder, note: note, archives: map[string]func() (*object.ObjectArchive, error){},
 	}
 	if err := object.Guard(m.read); err != nil {
 		note(err)
@@ -58,7 +65,7 @@ func New(o *object.Object, options dwarf.Options, note func(error)) *dwarf.Reade
 	if len(m.parts) == 0 {
 		return nil
 	}
-	return dwarf.NewOfParts(o, options, m)
+	return m
 }
 
 // read reads the debug map.

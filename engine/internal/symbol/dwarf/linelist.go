@@ -77,5 +77,19 @@ func (r *Reader) everySequence() (list []sequencePart) {
 	slices.SortStableFunc(list, func(a, b sequencePart) int {
 		return cmp.Compare(a.table.sequences[a.index].start, b.table.sequences[b.index].start)
 	})
+	if r.parts != nil {
+		list = disjoint(list)
+	}
 	return list
+}
+
+// disjoint leaves out sequences of code that others have: each is of a function, which units may have in common.
+func disjoint(list []sequencePart) []sequencePart {
+	end := uint64(0)
+	return slices.DeleteFunc(list, func(p sequencePart) bool {
+		s := &p.table.sequences[p.index]
+		isSecond := s.start < end
+		end = max(end, s.end)
+		return isSecond
+	})
 }
