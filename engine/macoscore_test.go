@@ -147,23 +147,11 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	core := &machocoretest.Builder{Machine: m.number}
-	base := uint64(0)
-	for _, s := range f.Segments() {
-		if s.Name == "__TEXT" {
-			base = s.Address + macSlide
-		}
-		if s.FileSize > 0 {
-			core.Segment(machocoretest.Segment{Address: s.Address + macSlide, Data: b[s.Offset:][:s.FileSize], Protection: s.Protection})
-		}
-	}
 	path := program
 	if from == "memory" {
 		path = "/nowhere/chain"
 	}
-	core.Images(machocoretest.Image{Path: path, UUID: f.UUID(), Address: base})
-	core.Bits(47)
-	truth := m.fill(t, core, chainOf(t, f))
+	core, truth := macOSCore(t, m, f, b, path)
 	file := filepath.Join(t.TempDir(), "core")
 	if err := os.WriteFile(file, core.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
@@ -213,6 +201,24 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	if len(truth) < 60 {
 		t.Errorf("%d threads, expected more", len(truth))
 	}
+}
+
+// macOSCore makes a core of a program that is said to be at a path, and returns the chains of PCs of its threads.
+func macOSCore(t *testing.T, m *macMachine, f *macho.File, b []byte, path string) (core *machocoretest.Builder, truth [][]uint64) {
+	t.Helper()
+	core = &machocoretest.Builder{Machine: m.number}
+	base := uint64(0)
+	for _, s := range f.Segments() {
+		if s.Name == "__TEXT" {
+			base = s.Address + macSlide
+		}
+		if s.FileSize > 0 {
+			core.Segment(machocoretest.Segment{Address: s.Address + macSlide, Data: b[s.Offset:][:s.FileSize], Protection: s.Protection})
+		}
+	}
+	core.Images(machocoretest.Image{Path: path, UUID: f.UUID(), Address: base})
+	core.Bits(47)
+	return core, m.fill(t, core, chainOf(t, f))
 }
 
 // checkMacOSDump wants the stacks of a core in a minidump that has no code, too. Its modules have the UUIDs of their

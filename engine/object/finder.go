@@ -470,24 +470,6 @@ func (f *Finder) placeAs(file, name string) place {
 // names it: beneath Sysroot.
 func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f.rootPlace(name), nil) }
 
-// OpenMember is OpenNamed of a member of an archive, or of the file itself where member is "".
-func (f *Finder) OpenMember(name, member string) (*Object, error) {
-	p := f.rootPlace(name)
-	p.entry = member
-	return f.Store.open(p, nil)
-}
-
-// OpenMemberBeside is OpenBeside of a member of an archive, or of the file itself where member is "".
-func (f *Finder) OpenMemberBeside(name, member string) (*Object, error) {
-	if member == "" {
-		return f.OpenBeside(name)
-	}
-	if f.root() != "/" || f.Owner != nil || f.IsUnseen { // its path is one in the target
-		return f.OpenMember(name, member)
-	}
-	return f.Store.open(place{file: name, entry: member}, nil)
-}
-
 // MapNamed maps a file that is no code object by its path in the target, as debug
 // information names its source files: beneath Sysroot.
 func (f *Finder) MapNamed(name string) (*Mapping, error) {
@@ -536,22 +518,27 @@ func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
 // path of a file that the Finder opened. Beneath Sysroot symbolic links do not
 // lead out of it.
 func (f *Finder) OpenBeside(name string) (*Object, error) {
+	return f.Store.open(f.besidePlace(name), f.Formats)
+}
+
+// besidePlace returns the place of the file of OpenBeside.
+func (f *Finder) besidePlace(name string) place {
 	if f.IsUnseen {
 		for _, dir := range f.DebugDirs {
 			if rest, ok := strings.CutPrefix(name, filepath.Clean(dir)+"/"); ok {
-				return f.Store.open(f.placeAs(name, path.Join(DebugDir, rest)), f.Formats)
+				return f.placeAs(name, path.Join(DebugDir, rest))
 			}
 		}
 	}
 	if f.root() != "/" {
 		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
-			return f.Store.open(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
+			return f.rootPlace(path.Join(inTarget, filepath.Base(name)))
 		}
 	}
 	if f.Owner != nil || f.IsUnseen { // the path belongs to another machine
-		return f.Store.open(f.rootPlace(name), f.Formats)
+		return f.rootPlace(name)
 	}
-	return f.Store.open(hostPlace(name), f.Formats)
+	return hostPlace(name)
 }
 
 // root returns Sysroot, or its default.

@@ -148,8 +148,8 @@ func (o *Object) machoSegment(segment *macho.Segment) Segment {
 }
 
 // eachMachOSymbol is EachSymbol of a Mach-O file: the symbol table without entries of debug maps, then
-// the exports that it lacks, which are dynamic symbols. Neither has sizes: a function ends where the next begins, by
-// the symbols and the starts of functions, or its section.
+// the exports that it lacks, which are dynamic symbols. Neither has sizes: a function or a variable ends where the next
+// begins, by the symbols and the starts of functions, or its section.
 func (o *Object) eachMachOSymbol(yield func(*Symbol)) error {
 	ends, err := o.machoEnds()
 	named := map[uint64]bool{}
@@ -158,7 +158,7 @@ func (o *Object) eachMachOSymbol(yield func(*Symbol)) error {
 		if !ok {
 			return
 		}
-		if s.Type == elf.STT_FUNC {
+		if s.Type == elf.STT_FUNC || s.Type == elf.STT_OBJECT {
 			s.Size = ends.size(s.Address)
 		}
 		if s.Defined() {
@@ -210,9 +210,9 @@ func (o *Object) machoSymbol(symbol *macho.Symbol) (s Symbol, ok bool) {
 // underscore.
 func withoutUnderscore(name string) string { return strings.TrimPrefix(name, "_") }
 
-// machoEnds are the ends of the functions of a Mach-O file.
+// machoEnds are the ends of the functions and variables of a Mach-O file.
 type machoEnds struct {
-	starts []uint64 // where functions or symbols of code begin, sorted
+	starts []uint64 // where functions or symbols begin, sorted
 	file   *macho.File
 }
 
@@ -220,7 +220,7 @@ func (o *Object) machoEnds() (e machoEnds, err error) {
 	e.file = o.macho
 	e.starts, err = o.macho.FunctionStarts()
 	table := o.macho.Symbols(func(symbol *macho.Symbol) {
-		if s, ok := o.machoSymbol(symbol); ok && s.Type == elf.STT_FUNC {
+		if s, ok := o.machoSymbol(symbol); ok && (s.Type == elf.STT_FUNC || s.Type == elf.STT_OBJECT) {
 			e.starts = append(e.starts, s.Address)
 		}
 	})
@@ -229,7 +229,7 @@ func (o *Object) machoEnds() (e machoEnds, err error) {
 	return e, errors.Join(err, table)
 }
 
-// size returns the size of the code at an address.
+// size returns the size of the code or data at an address.
 func (e *machoEnds) size(address uint64) uint64 {
 	section := e.file.SectionAt(address)
 	if section == nil {

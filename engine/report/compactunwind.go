@@ -8,7 +8,6 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/listing"
-	"github.com/unwindd/unwindd/engine/internal/macho"
 )
 
 // jsonCompact is an entry of compact unwind information, in `dump cfi`.
@@ -30,11 +29,11 @@ type jsonCompact struct {
 func compact(e *listing.CompactEntry) jsonCompact {
 	r := rangeOf(e.Start, e.End)
 	out := jsonCompact{
-		Section: listing.CompactSection, Offset: e.Offset, Kind: "COMPACT_UNWIND", Start: r.Start, End: r.End,
+		Section: e.Section, Offset: e.Offset, Kind: "COMPACT_UNWIND", Start: r.Start, End: r.End,
 		Encoding: fmt.Sprintf("0x%08x", uint32(e.Encoding)), Mode: e.Name,
 		LSDA: e.Encoding.HasLSDA(), Personality: e.Encoding.Personality(), Part: e.Encoding.IsPart(),
 	}
-	if e.Mode == macho.DWARFMode {
+	if e.HasFDE {
 		offset := e.Encoding.FDE()
 		out.FDE = &offset
 	}
@@ -94,7 +93,7 @@ func (c *CallFrames) compactFunctions(one func(*function) error, problem func(er
 		if !e.HasRow {
 			continue
 		}
-		f := function{section: listing.CompactSection, offset: e.Offset, start: e.Start, end: e.End, rows: func(yield func(*cfi.Row) bool) error {
+		f := function{section: e.Section, offset: e.Offset, start: e.Start, end: e.End, rows: func(yield func(*cfi.Row) bool) error {
 			var row cfi.Row
 			if err := e.Row(&row); err != nil {
 				return err

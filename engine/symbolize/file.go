@@ -51,7 +51,7 @@ func (f *File) note(frames []trace.Symbol) {
 // lack returns what answers lack; ok is false where that is nothing, or no other file would give
 // it.
 func (f *File) lack(path string) (l Lack, ok bool) {
-	if f.Debug != nil || f.Object.HasDebugInfo() || f.resolver.DebugMap() != nil || f.Object.Section(".gopclntab") != nil {
+	if f.Debug != nil || f.Object.HasDebugInfo() || f.resolver.DWARF() != nil || f.Object.Section(".gopclntab") != nil {
 		return l, false
 	}
 	isNoName := f.isNoName.Load() && f.Object.Section(".symtab") == nil
@@ -115,20 +115,9 @@ func (f *File) pdbFrames(dst []trace.Symbol, address uint64, linkage bool) []tra
 func (f *File) described(dst []trace.Symbol, address uint64, isFirst bool) []trace.Symbol {
 	d := f.resolver.DWARF()
 	if d == nil {
-		return f.describedByMap(dst, address, isFirst)
-	}
-	dst, err := d.RawFrames(dst, address, isFirst)
-	f.resolver.Note(err)
-	return dst
-}
-
-// describedByMap is described by the object files of a program of macOS.
-func (f *File) describedByMap(dst []trace.Symbol, address uint64, isFirst bool) []trace.Symbol {
-	m := f.resolver.DebugMap()
-	if m == nil {
 		return dst
 	}
-	dst, err := m.RawFrames(dst, address, isFirst)
+	dst, err := d.RawFrames(dst, address, isFirst)
 	f.resolver.Note(err)
 	return dst
 }
@@ -155,14 +144,8 @@ func rawNames(frames []trace.Symbol) []trace.Symbol {
 // Locals returns the variables and parameters of the function, or of the inlined
 // call, at an address; see dwarf.Reader.Locals. There are none without DWARF.
 func (f *File) Locals(address uint64) []symbol.Local {
-	var d interface {
-		Locals(dst []symbol.Local, address uint64) ([]symbol.Local, error)
-	}
-	if v := f.resolver.Variables(); v != nil {
-		d = v
-	} else if m := f.resolver.DebugMap(); m != nil {
-		d = m
-	} else {
+	d := f.resolver.Variables()
+	if d == nil {
 		return nil
 	}
 	list, err := d.Locals(nil, address)

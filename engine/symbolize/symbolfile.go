@@ -109,13 +109,10 @@ func (x *symbolSource) open() (err error) {
 	return nil
 }
 
-// functionCode returns the debug information: DWARF, also of the object files of a program of macOS, or a PDB file.
+// functionCode returns the debug information: DWARF, or a PDB file.
 func (x *symbolSource) functionCode() (functionCode, error) {
 	if d := x.resolver.DWARF(); d != nil {
 		return d.CodeMap()
-	}
-	if m := x.resolver.DebugMap(); m != nil {
-		return m.CodeMap()
 	}
 	if p := x.resolver.PDB(); p != nil {
 		return p, nil

@@ -223,7 +223,7 @@ func (o *Object) debugInfo() trace.DebugInfo {
 		return ""
 	case r.Damaged():
 		return trace.DebugInfoUnreadable
-	case o.hasDebugFile() || r.HasGo() || o.names.lines.hasLines.Load():
+	case o.hasDebugFile() || r.UsesObjectFiles() || r.HasGo() || o.names.lines.hasLines.Load():
 		return trace.DebugInfoFound
 	}
 	return o.withoutDebugInfo(&o.debug.found)

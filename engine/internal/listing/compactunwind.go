@@ -13,15 +13,14 @@ import (
 // CompactEntry is an entry of the compact unwind information of a Mach-O file.
 type CompactEntry struct {
 	macho.UnwindEntry
-	Mode   macho.UnwindMode
-	Name   string // of the mode: "RBP_FRAME"
-	HasRow bool
+	Section string
+	Mode    macho.UnwindMode
+	Name    string // of the mode: "RBP_FRAME"
+	HasRow  bool
+	HasFDE  bool // the encoding has the place of an FDE in __eh_frame
 	// Row fills in the row of the function's body.
 	Row func(row *cfi.Row) error
 }
-
-// CompactSection is the section of compact unwind information.
-const CompactSection = "__TEXT,__unwind_info"
 
 // CompactEntries lists the compact unwind information of a Mach-O file for x86-64 or arm64, in order of
 // address; nothing for another object. An error is about one entry, or one page of them, and what follows
@@ -46,8 +45,9 @@ func CompactEntries(o *object.Object) iter.Seq2[*CompactEntry, error] {
 				}
 				continue
 			}
-			e := &CompactEntry{UnwindEntry: found, Mode: u.Mode(found.Encoding), Name: u.ModeName(found.Encoding)}
+			e := &CompactEntry{UnwindEntry: found, Section: u.Section(), Mode: u.Mode(found.Encoding), Name: u.ModeName(found.Encoding)}
 			e.HasRow = e.Mode != macho.NoUnwind && e.Mode != macho.DWARFMode && e.Start < e.End
+			e.HasFDE = e.Mode == macho.DWARFMode && !u.IsObject()
 			e.Row = func(row *cfi.Row) error { return u.Row(&e.UnwindEntry, row) }
 			if !yield(e, nil) {
 				return

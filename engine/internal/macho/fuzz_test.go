@@ -18,6 +18,7 @@ func useAll(t *testing.T, f *File) {
 	_ = f.Threads()
 	for _, s := range f.Sections() {
 		_, _ = f.Data(s)
+		_, _ = f.Relocated(s)
 		_, _ = f.Bytes(s.Address, 4)
 		_, _, _ = f.FunctionAt(s.Address)
 	}
@@ -25,6 +26,7 @@ func useAll(t *testing.T, f *File) {
 		_ = f.SectionAt(s.Value)
 	})
 	_ = f.Exports(func(Export) {})
+	_, _ = f.DebugMap()
 	starts, _ := f.FunctionStarts()
 	for i, start := range starts {
 		if i > 0 && start <= starts[i-1] {
@@ -62,10 +64,10 @@ func useUnwindInfo(t *testing.T, f *File) {
 	}
 }
 
-// smallFiles are the files of testdata.
-func smallFiles(t testing.TB) (list [][]byte) {
+// smallFiles are the files of testdata of a kind: unwind, which are programs, or object.
+func smallFiles(t testing.TB, kind string) (list [][]byte) {
 	t.Helper()
-	paths, _ := filepath.Glob("testdata/unwind-*")
+	paths, _ := filepath.Glob("testdata/" + kind + "-*")
 	if len(paths) < 2 {
 		t.Fatal("no files")
 	}
@@ -81,8 +83,10 @@ func smallFiles(t testing.TB) (list [][]byte) {
 
 // FuzzFile reads files.
 func FuzzFile(f *testing.F) {
-	for _, data := range smallFiles(f) {
-		f.Add(data)
+	for _, kind := range []string{"unwind", "object"} {
+		for _, data := range smallFiles(f, kind) {
+			f.Add(data)
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := New("fuzz", data)
@@ -124,7 +128,7 @@ func unwindSection(t testing.TB, data []byte) (machine uint32, info []byte) {
 
 // FuzzUnwindInfo reads unwind information.
 func FuzzUnwindInfo(f *testing.F) {
-	for _, data := range smallFiles(f) {
+	for _, data := range smallFiles(f, "unwind") {
 		machine, info := unwindSection(f, data)
 		f.Add(machine == MachineARM64, info)
 	}

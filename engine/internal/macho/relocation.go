@@ -13,6 +13,7 @@ const (
 	relocationSize                      = 8
 	relocUnsigned                       = 0
 	relocSubtract64, relocSubtractARM64 = 5, 1
+	relocGOT64, relocGOTARM64           = 4, 7 // of a place that the linker makes
 	maxRelocations                      = 1 << 24
 )
 
@@ -75,14 +76,16 @@ func (f *File) relocate(s *Section, b []byte, r relocation) error {
 	if !ok {
 		return f.failed(s, "relocation at offset %#x of symbol %d, expected one of %d", r.place, r.symbol, f.SymbolCount())
 	}
-	subtract := uint32(relocSubtractARM64)
+	subtract, got := uint32(relocSubtractARM64), uint32(relocGOTARM64)
 	if f.header.machine == MachineX86_64 {
-		subtract = relocSubtract64
+		subtract, got = relocSubtract64, relocGOT64
 	}
 	switch r.kind {
 	case relocUnsigned:
 	case subtract:
 		value = -value
+	case got:
+		return nil
 	default:
 		return f.failed(s, "relocation at offset %#x of type %d, expected %d or %d", r.place, r.kind, relocUnsigned, subtract)
 	}
@@ -95,13 +98,21 @@ func (f *File) relocate(s *Section, b []byte, r relocation) error {
 	return nil
 }
 
-// symbolValue returns the value of a symbol; of one of another file it is 0.
+// UndefinedAddress returns the address that relocations give to an undefined symbol by its number: behind all sections, and
+// of a common symbol with room for its bytes.
+func UndefinedAddress(number int) uint64 { return 1<<62 | uint64(number)<<32 } //nolint:gosec // less than 1<<24
+
+// symbolValue returns the value of a symbol.
 func (f *File) symbolValue(number uint32) (uint64, bool) {
 	if uint64(number) >= uint64(f.SymbolCount()) { //nolint:gosec // not negative
 		return 0, false
 	}
 	b := f.data[f.symtab.offset+uint64(number)*symbolSize:][:symbolSize]
-	if b[4]&typeMask != typeSection {
+	switch b[4] & typeMask {
+	case typeUndefined:
+		return UndefinedAddress(int(number)), true
+	case typeSection:
+	default:
 		return 0, true
 	}
 	return binary.LittleEndian.Uint64(b[8:]), true

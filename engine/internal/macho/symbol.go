@@ -55,6 +55,11 @@ func (s *Symbol) IsDefined() bool {
 	return !s.IsStab() && s.Type&typeMask == typeSection && s.Section != 0
 }
 
+// IsCommon reports whether the linker makes a variable of the symbol, of as many bytes as its value.
+func (s *Symbol) IsCommon() bool {
+	return !s.IsStab() && s.Type&typeMask == typeUndefined && s.Type&isExternal != 0 && s.Value != 0
+}
+
 // IsAbsolute reports whether the symbol's value is no address of a section.
 func (s *Symbol) IsAbsolute() bool { return !s.IsStab() && s.Type&typeMask == typeAbsolute }
 

@@ -39,6 +39,10 @@ type UnwindInfo struct {
 	index    []byte // of pages
 	pages    int
 	personal uint32 // how many personalities there are
+	section  string // its name
+
+	isObject bool          // it is of an object file, which has only entries
+	entries  []UnwindEntry // of an object file, by address
 }
 
 // unwindOnce is the unwind information of a file, read once.
@@ -63,6 +67,9 @@ func (f *File) UnwindInfo() (*UnwindInfo, error) {
 }
 
 func (f *File) readUnwindInfo() (*UnwindInfo, error) {
+	if f.header.typ == TypeObject {
+		return f.readObjectUnwind()
+	}
 	s, text := f.Section("__TEXT", "__unwind_info"), f.Text()
 	if s == nil || text == nil || !s.HasBytes() || s.Size == 0 || !f.hasEncodings() {
 		return nil, nil //nolint:nilnil // there is none
@@ -71,7 +78,7 @@ func (f *File) readUnwindInfo() (*UnwindInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &UnwindInfo{file: f, data: data, base: text.Address}
+	u := &UnwindInfo{file: f, data: data, base: text.Address, section: "__TEXT,__unwind_info"}
 	if err := u.readHeader(); err != nil {
 		return nil, err
 	}
@@ -85,7 +92,7 @@ func (f *File) hasEncodings() bool {
 
 // errorf returns an error that names the file, the section and an offset in it.
 func (u *UnwindInfo) errorf(offset uint64, format string, args ...any) error {
-	return fmt.Errorf("%s: section __TEXT,__unwind_info, offset %#x: %w", u.file.name, offset, fmt.Errorf(format, args...))
+	return fmt.Errorf("%s: section %s, offset %#x: %w", u.file.name, u.section, offset, fmt.Errorf(format, args...))
 }
 
 // errUnwindInfo is the error of unwind information that is none.
@@ -245,6 +252,10 @@ func (p *unwindPage) entry(i int) (e UnwindEntry, err error) {
 
 // At returns the entry of an address; false where none has it.
 func (u *UnwindInfo) At(address uint64) (e UnwindEntry, ok bool, err error) {
+	if u.isObject {
+		e, ok = u.objectAt(address)
+		return e, ok, nil
+	}
 	offset := address - u.base
 	if address < u.base || offset > math.MaxUint32 || u.pages == 0 || offset < uint64(u.first(0)) || offset >= uint64(u.first(u.pages)) {
 		return e, false, nil
@@ -268,6 +279,11 @@ func (u *UnwindInfo) At(address uint64) (e UnwindEntry, ok bool, err error) {
 // behind it follow.
 func (u *UnwindInfo) Entries() iter.Seq2[UnwindEntry, error] {
 	return func(yield func(UnwindEntry, error) bool) {
+		for _, e := range u.entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
 		left := maxUnwindEntries
 		for i := range u.pages {
 			p, err := u.page(i)
@@ -292,6 +308,12 @@ func (u *UnwindInfo) Entries() iter.Seq2[UnwindEntry, error] {
 
 // maxUnwindEntries bounds the entries of all pages: pages may lie on each other.
 const maxUnwindEntries = 1 << 24
+
+// Section returns the name of the section.
+func (u *UnwindInfo) Section() string { return u.section }
+
+// IsObject reports whether the information is of an object file, in which encodings have no places of FDEs.
+func (u *UnwindInfo) IsObject() bool { return u.isObject }
 
 // Pages returns how many pages of the second level there are, and the encodings that they share and the personalities.
 func (u *UnwindInfo) Pages() (pages, common, personalities int) {

@@ -1,313 +1,287 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debugmap names the code of programs of macOS that were linked without dsymutil: their DWARF is in the
-// object files that they were linked of, which the symbol table of the program lists (a debug map).
+// Package debugmap finds the DWARF of programs of macOS that were linked without dsymutil: it is in the object files that
+// they were linked of, which the symbol table of the program lists (a debug map).
 package debugmap
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 	"sync"
-	"unsafe"
+	"time"
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
-	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/trace"
-	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// maxProblems bounds the list of problems: each object file may be missing.
-const maxProblems = 16
-
-// Map has the DWARF of a program's object files, each of which is opened when an address of its code is asked
-// for. It implements symbol.Source and may be used concurrently.
-type Map struct {
+// debugMap are the object files of a program. It implements dwarf.ObjectFiles.
+type debugMap struct {
 	program *object.Object
-	options dwarf.Options
-	parts   []part // by address, disjoint
-	files   []file
+	finder  *object.Finder
+	note    func(error)
+	parts   []part     // by address, disjoint
+	byFile  [][]uint32 // the parts of each object file
+	files   []macho.DebugObject
 
 	mu       sync.Mutex
-	opened   []*file // in the order in which they were needed
-	problems problems.List[string]
+	archives map[string]func() (*object.ObjectArchive, error) // by path; each is opened once
+	opened   []*object.ObjectArchive
 }
 
-// part is the code of a function of an object file.
+// part is a function or a variable of an object file.
 type part struct {
 	start, end uint64 // in the program
 	name       string // as the symbol tables have it
 	file       uint32
+	isFunction bool
 }
 
-// file is an object file.
-type file struct {
-	from   *macho.DebugObject
-	once   sync.Once
-	object *object.Object
-	reader *dwarf.Reader     // nil: it cannot be used
-	places map[string]placed // of its functions, by name
-}
-
-// placed is the place of a function in its object file.
-type placed struct {
-	start, size uint64
-	isDoubtful  bool // several have the name
-}
-
-// New returns the debug map of a program; nil where it has none.
-func New(o *object.Object, options dwarf.Options) (*Map, error) {
-	if !o.IsMachO() || o.DebugOnly() {
-		return nil, nil
+// New returns a reader of the debug information in the object files that a program was linked of; nil where it has no
+// debug map. Object files are opened when they are needed; note gets what is wrong with them, and must be usable
+// concurrently.
+func New(o *object.Object, options dwarf.Options, note func(error)) *dwarf.Reader {
+	if m := newMap(o, cmp.Or(options.Finder, &object.Finder{}), note); m != nil {
+		return dwarf.NewOfParts(o, options, m)
 	}
-	m := &Map{program: o, options: options}
-	var list []macho.DebugObject
-	err := object.Guard(func() (err error) { list, err = o.MachO().DebugMap(); return err })
-	m.files = make([]file, len(list))
-	for i := range list {
-		m.files[i].from = &list[i]
-		for _, s := range list[i].Symbols {
-			if s.Size > 0 && s.Address+s.Size > s.Address {
-				m.parts = append(m.parts, part{s.Address, s.Address + s.Size, s.Name, uint32(i)}) //nolint:gosec // bounded
-			}
-		}
+	return nil
+}
+
+func newMap(o *object.Object, finder *object.Finder, note func(error)) *debugMap {
+	if !o.IsMachO() || o.DebugOnly() {
+		return nil
+	}
+	m := &debugMap{
+		program: o, finder: finder, note: note, archives: map[string]func() (*object.ObjectArchive, error){},
+	}
+	if err := object.Guard(m.read); err != nil {
+		note(err)
 	}
 	if len(m.parts) == 0 {
-		return nil, err
+		return nil
+	}
+	return m
+}
+
+// read reads the debug map.
+func (m *debugMap) read() (err error) {
+	m.files, err = m.program.MachO().DebugMap()
+	ends, failed := boundsOf(m.program.MachO())
+	for i := range m.files {
+		for _, s := range m.files[i].Symbols {
+			if !s.IsFunction {
+				s.Size = ends.size(s.Address)
+			}
+			if s.Size > 0 && s.Address+s.Size > s.Address {
+				m.parts = append(m.parts, part{s.Address, s.Address + s.Size, s.Name, uint32(i), s.IsFunction}) //nolint:gosec // bounded
+			}
+		}
+		m.files[i].Symbols = nil
 	}
 	slices.SortStableFunc(m.parts, func(a, b part) int { return cmp.Compare(a.start, b.start) })
-	kept := m.parts[:1]
-	for _, p := range m.parts[1:] { // folded functions: the first has the code
+	kept := m.parts[:min(1, len(m.parts))]
+	for _, p := range m.parts[len(kept):] { // folded functions: the first has the code
 		if p.start >= kept[len(kept)-1].end {
 			kept = append(kept, p)
 		}
 	}
-	m.parts = kept
-	return m, err
+	m.parts = slices.Clip(kept)
+	m.byFile = make([][]uint32, len(m.files))
+	for i := range m.parts {
+		list := &m.byFile[m.parts[i].file]
+		*list = append(*list, uint32(i)) //nolint:gosec // bounded
+	}
+	return errors.Join(err, failed)
 }
 
-// find returns the object file that has the code at an address of the program, and the address in it; nil where
-// none has.
-func (m *Map) find(address uint64) (f *file, inFile uint64) {
-	i, _ := slices.BinarySearchFunc(m.parts, address, func(p part, address uint64) int {
-		if p.start <= address {
-			return -1
-		}
-		return 1
-	})
-	if i--; i < 0 || address >= m.parts[i].end {
-		return nil, 0
+// Count implements dwarf.ObjectFiles.
+func (m *debugMap) Count() int { return len(m.files) }
+
+// At implements dwarf.ObjectFiles.
+func (m *debugMap) At(address uint64) (number int, ok bool) {
+	i, isStart := slices.BinarySearchFunc(m.parts, address, func(p part, address uint64) int { return cmp.Compare(p.start, address) })
+	if !isStart {
+		i--
 	}
-	p := &m.parts[i]
-	f = &m.files[p.file]
-	f.once.Do(func() { m.open(f) })
-	if f.reader == nil {
-		return nil, 0
+	if i < 0 || address >= m.parts[i].end {
+		return 0, false
 	}
-	at, ok := f.places[p.name]
-	if !ok || at.isDoubtful || at.size < p.end-p.start {
-		m.problem(fmt.Sprintf("%s: the function %s of %d bytes of %s is not used: the object file has none of that name and size", f.object.Name(), p.name, p.end-p.start, m.program.Name()))
-		return nil, 0
-	}
-	return f, at.start + address - p.start
+	return int(m.parts[i].file), true
 }
 
-// Frames appends the frames at an ELF virtual address; see symbol.Source.
-func (m *Map) Frames(dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
-	return m.frames(dst, address, (*dwarf.Reader).Frames)
-}
-
-// RawFrames is dwarf.Reader.RawFrames for an address of the program.
-func (m *Map) RawFrames(dst []trace.Symbol, address uint64, isFirst bool) ([]trace.Symbol, error) {
-	return m.frames(dst, address, func(r *dwarf.Reader, dst []trace.Symbol, address uint64) ([]trace.Symbol, error) {
-		return r.RawFrames(dst, address, isFirst)
-	})
-}
-
-// frames appends the frames that read gives for the address in the object file, with the addresses of the
-// program.
-func (m *Map) frames(dst []trace.Symbol, address uint64, read func(*dwarf.Reader, []trace.Symbol, uint64) ([]trace.Symbol, error)) ([]trace.Symbol, error) {
-	f, inFile := m.find(address)
-	if f == nil {
-		return dst, nil
-	}
-	n := len(dst)
-	dst, err := read(f.reader, dst, inFile)
-	if len(dst) > n && !dst[len(dst)-1].HasStart {
-		return dst[:n], err // padding behind a function
-	}
-	for i := range dst[n:] {
-		if s := &dst[n+i]; s.HasStart {
-			s.Start += address - inFile
-		}
-	}
-	return dst, err
-}
-
-// Locals is dwarf.Reader.Locals for an address of the program.
-func (m *Map) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, error) {
-	f, inFile := m.find(address)
-	if f == nil {
-		return dst, nil
-	}
-	return f.reader.Locals(dst, inFile)
-}
-
-// open opens an object file.
-func (m *Map) open(f *file) {
-	o, err := m.openObject(f.from)
+// Open implements dwarf.ObjectFiles.
+func (m *debugMap) Open(number int) (*object.Object, []dwarf.Moved, error) {
+	o, err := m.open(&m.files[number])
 	if err != nil {
-		m.problem(fmt.Sprintf("%s: the object file with debug information: %v", m.program.Name(), err))
-		return
+		return nil, nil, fmt.Errorf("the object file with debug information: %w", err)
 	}
-	reader, err := dwarf.NewWith(o, m.options)
-	if err == nil {
-		f.places, err = placesOf(o)
+	var moves []dwarf.Moved
+	if err := object.Guard(func() (err error) { moves, err = m.moves(o, number); return err }); err != nil {
+		return nil, nil, errors.Join(err, o.Close())
 	}
+	return o, moves, nil
+}
+
+// moves returns what the program has of an object file. Where no time tells that it is the file that was linked, the
+// functions must have the sizes that they have in the program, with the padding behind them.
+func (m *debugMap) moves(o *object.Object, number int) (list []dwarf.Moved, err error) {
+	places, err := placesOf(o.MachO())
 	if err != nil {
-		m.problem(err.Error())
-		_ = o.Close()
-		return
+		return nil, err
 	}
-	f.object, f.reader = o, reader
+	var left []*part
+	for _, i := range m.byFile[number] {
+		p := &m.parts[i]
+		at, ok := places[p.name]
+		size := p.end - p.start
+		if !ok || at.isDoubtful || p.isFunction && (at.size < size || m.files[number].Time == 0 && at.size != size) {
+			left = append(left, p)
+			continue
+		}
+		list = append(list, dwarf.Moved{Start: at.start, End: at.start + min(at.size, size), Address: p.start})
+	}
+	if len(left) > 0 {
+		m.note(fmt.Errorf("%s: %s of %d bytes of %s, and %d others like it, are not used: the object file has none of that name and size",
+			o.Name(), left[0].name, left[0].end-left[0].start, m.program.Name(), len(left)-1))
+	}
+	slices.SortStableFunc(list, func(a, b dwarf.Moved) int { return cmp.Compare(a.Start, b.Start) })
+	end := uint64(0)
+	return slices.DeleteFunc(list, func(x dwarf.Moved) bool { // a place has one function
+		isSecond := x.Start < end || x.Start >= x.End
+		end = max(end, x.End)
+		return isSecond
+	}), nil
+}
+
+// Close implements dwarf.ObjectFiles.
+func (m *debugMap) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.opened = append(m.opened, f)
-}
-
-// openObject opens the file of an object file: at its path in the target, or by its name beside the program
-// and in the finder's folders of debug files.
-func (m *Map) openObject(from *macho.DebugObject) (*object.Object, error) {
-	finder := m.options.Finder
-	if finder == nil {
-		finder = &object.Finder{}
-	}
 	var errs []error
-	for _, try := range m.places(from, finder) {
-		o, err := try()
-		switch {
-		case err != nil:
-		case !o.IsMachO() || o.Machine() != m.program.Machine():
-			err = fmt.Errorf("%s: it is for another machine", o.Name())
-		case from.Time != 0 && from.Member == "" && o.ModTime().Unix() != int64(from.Time): //nolint:gosec // a comparison
-			err = fmt.Errorf("%s: it was written to after the program was linked", o.Name())
-		default:
-			return o, nil
-		}
-		if o != nil {
-			_ = o.Close()
-		}
-		errs = append(errs, err)
+	for _, a := range m.opened {
+		errs = append(errs, a.Close())
 	}
-	return nil, errors.Join(errs[:1]...)
+	m.opened, m.archives = nil, map[string]func() (*object.ObjectArchive, error){}
+	return errors.Join(errs...)
 }
 
-// places returns functions that open the places of an object file, in order.
-func (m *Map) places(from *macho.DebugObject, finder *object.Finder) (list []func() (*object.Object, error)) {
-	if path.IsAbs(from.Path) {
-		list = append(list, func() (*object.Object, error) { return finder.OpenMember(from.Path, from.Member) })
+// open opens the file of an object file: at its path in the target, or by its name beside the program and in the
+// finder's folders of debug files. The error is of the first file that is there.
+func (m *debugMap) open(from *macho.DebugObject) (*object.Object, error) {
+	var failed, missing error
+	for _, p := range m.paths(from.Path) {
+		o, err := m.openAt(p, from)
+		switch {
+		case err == nil:
+			return o, nil
+		case errors.Is(err, fs.ErrNotExist):
+			missing = cmp.Or(missing, err)
+		default:
+			failed = cmp.Or(failed, err)
+		}
 	}
-	base := path.Base(from.Path)
-	dirs := slices.Clone(finder.DebugDirs)
+	return nil, cmp.Or(failed, missing, fmt.Errorf("%s: %w", from.Path, fs.ErrNotExist))
+}
+
+// filePath is a possible path of an object file.
+type filePath struct {
+	name       string
+	isOfTarget bool
+}
+
+// paths returns the possible paths of an object file, in order.
+func (m *debugMap) paths(name string) (list []filePath) {
+	if path.IsAbs(name) {
+		list = append(list, filePath{name, true})
+	}
+	dirs := slices.Clone(m.finder.DebugDirs)
 	if file := m.program.Path(); file != "" {
 		dirs = append([]string{filepath.Dir(file)}, dirs...)
 	}
+	base := path.Base(name)
+	var names []string
+	if name != base && filepath.IsLocal(name) { // ld's -oso_prefix
+		names = append(names, name)
+	}
 	if object.IsPlainName(base) {
+		names = append(names, base)
+	}
+	for _, name := range names {
 		for _, dir := range dirs {
-			list = append(list, func() (*object.Object, error) { return finder.OpenMemberBeside(filepath.Join(dir, base), from.Member) })
+			list = append(list, filePath{filepath.Join(dir, name), false})
 		}
 	}
-	return append(list, func() (*object.Object, error) { return nil, fmt.Errorf("%s: no such file", from.Path) })
+	return list
 }
 
-// placesOf returns the places of the functions of an object file.
-func placesOf(o *object.Object) (map[string]placed, error) {
-	places := map[string]placed{}
-	var starts []uint64
-	err := object.Guard(func() error {
-		return o.MachO().Symbols(func(s *macho.Symbol) {
-			if !s.IsDefined() || s.Name == "" {
-				return
+// openAt opens an object file at a path.
+func (m *debugMap) openAt(p filePath, from *macho.DebugObject) (o *object.Object, err error) {
+	machine, modified := m.program.MachO().MachineName(), time.Time{}
+	switch {
+	case from.Member != "":
+		a, err := m.archive(p, machine)
+		if err != nil {
+			return nil, err
+		}
+		if o, modified, err = a.Open(from.Member); err != nil {
+			return nil, err
+		}
+	case p.isOfTarget:
+		o, err = m.finder.OpenFor(p.name, machine)
+	default:
+		o, err = m.finder.OpenForBeside(p.name, machine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if from.Member == "" {
+		modified = o.ModTime()
+	}
+	switch {
+	case !o.IsMachO() || o.Machine() != m.program.Machine():
+		err = fmt.Errorf("%s: it is for another machine", o.Name())
+	case o.MachO().Type() != macho.TypeObject:
+		err = fmt.Errorf("%s: it is no object file", o.Name())
+	case from.Time != 0 && modified.Unix() != int64(from.Time): //nolint:gosec // a comparison
+		err = fmt.Errorf("%s: it was written to after the program was linked", o.Name())
+	default:
+		return o, nil
+	}
+	return nil, errors.Join(err, o.Close())
+}
+
+// maxArchives bounds the archives that are open at a time: each of them is a mapping.
+const maxArchives = 1 << 12
+
+// archive opens an archive, once.
+func (m *debugMap) archive(p filePath, machine string) (*object.ObjectArchive, error) {
+	m.mu.Lock()
+	open := m.archives[p.name]
+	if open == nil {
+		if len(m.archives) == maxArchives {
+			m.mu.Unlock()
+			return nil, fmt.Errorf("%s: more than %d archives are needed", p.name, maxArchives)
+		}
+		open = sync.OnceValues(func() (*object.ObjectArchive, error) {
+			find := m.finder.OpenArchiveBeside
+			if p.isOfTarget {
+				find = m.finder.OpenArchive
 			}
-			_, isThere := places[s.Name]
-			places[s.Name] = placed{start: s.Value, isDoubtful: isThere}
-			starts = append(starts, s.Value)
+			a, err := find(p.name, machine)
+			if err == nil {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.opened = append(m.opened, a)
+			}
+			return a, err
 		})
-	})
-	for _, section := range o.MachO().Sections() {
-		starts = append(starts, section.Address+section.Size)
+		m.archives[p.name] = open
 	}
-	slices.Sort(starts)
-	for name, p := range places {
-		// Symbols inside a function, of jumps that other files make, do not end it.
-		if i, _ := slices.BinarySearch(starts, p.start+1); i < len(starts) {
-			p.size = starts[i] - p.start
-		}
-		places[name] = p
-	}
-	return places, err
-}
-
-func (m *Map) problem(text string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !slices.Contains(m.problems.Kept(), text) && m.problems.HasRoom(maxProblems) {
-		m.problems.Keep(text)
-	}
-}
-
-// Problems returns problems so far, sentences that name the file.
-func (m *Map) Problems() (list []string) {
-	m.mu.Lock()
-	list = slices.Clone(m.problems.Kept())
 	m.mu.Unlock()
-	for _, r := range m.readers() {
-		list = append(list, r.Problems()...)
-	}
-	return list
-}
-
-// readers returns the readers that are open.
-func (m *Map) readers() []*dwarf.Reader {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	list := make([]*dwarf.Reader, len(m.opened))
-	for i, f := range m.opened {
-		list[i] = f.reader
-	}
-	return list
-}
-
-// MemorySize is about how many bytes the data read so far takes.
-func (m *Map) MemorySize() (size uint64) {
-	size = uint64(len(m.parts)) * uint64(unsafe.Sizeof(part{}))
-	for _, r := range m.readers() {
-		size += r.MemorySize()
-	}
-	return size
-}
-
-// ReleasePages releases the pages of the mapped object files that were read so far.
-func (m *Map) ReleasePages() {
-	for _, r := range m.readers() {
-		r.ReleasePages()
-	}
-}
-
-// Close closes the object files.
-func (m *Map) Close() error {
-	m.mu.Lock()
-	opened := m.opened
-	m.opened = nil
-	m.mu.Unlock()
-	var errs []error
-	for _, f := range opened {
-		errs = append(errs, f.reader.Close(), f.object.Close())
-	}
-	return errors.Join(errs...)
+	return open()
 }

@@ -299,7 +299,7 @@ func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool,
 			return err
 		}
 		name := root.LinkageName()
-		if areAll = name == "" || len(r.main.info) <= maxNamedBytes; name == "" || !areAll {
+		if areAll = name == "" || r.infoSize() <= maxNamedBytes; name == "" || !areAll {
 			return nil
 		}
 		named, err := r.linkage.get(r.findLinkage)
@@ -337,7 +337,7 @@ func (x *functions) offsets() []uint32 {
 // unit that cannot be read is a problem.
 func (r *Reader) linkageOf(some func(*functions) []uint32) (map[string][]entryKey, error) {
 	named := map[string][]entryKey{}
-	for _, u := range r.main.everyUnit() {
+	for _, u := range r.everyUnit() {
 		if u.isType() {
 			continue
 		}

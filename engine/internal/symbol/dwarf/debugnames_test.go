@@ -207,7 +207,7 @@ func twoUnits(t testing.TB) (r *Reader, units []uint64, dies [2]uint64) {
 	for _, u := range r.main.everyUnit() {
 		units = append(units, u.offset)
 	}
-	list, err := r.findVariables()
+	list, err := r.main.findVariables()
 	if err != nil || len(list) != 2 {
 		t.Fatalf("variables %v, error %v, want two", list, err)
 	}

@@ -175,7 +175,7 @@ func (d *definitions) entries(index map[uint64][]entryKey, name string) (list []
 // inside functions that have a fixed address. A unit that cannot be read is a problem.
 func (r *Reader) findDefinitions() (definitions, error) {
 	d := definitions{maphash.MakeSeed(), map[uint64][]entryKey{}, map[uint64][]entryKey{}, map[uint64]entryKey{}, map[uint64]entryKey{}}
-	units := r.main.everyUnit()
+	units := r.everyUnit()
 	if t, err := r.main.typeSection(); err == nil {
 		units = append(units[:len(units):len(units)], t.units...)
 	}
@@ -184,7 +184,7 @@ func (r *Reader) findDefinitions() (definitions, error) {
 	}
 	for _, u := range units {
 		b, err := u.open()
-		if err == nil && u.file == r.main {
+		if err == nil && (u.file == r.main || u.file.isPart) {
 			b, err = r.splitOf(b)
 		}
 		if err == nil {

@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
@@ -158,7 +159,10 @@ func (e Entry) Address(attr dw.Attr) (address uint64, ok bool, err error) {
 	if !ok || err != nil || !v.isAddress() {
 		return 0, false, err
 	}
-	address, err = owner.b.address(&v)
+	address, err = owner.b.addressOf(owner, attr, &v)
+	if errors.Is(err, errLeftOut) {
+		return 0, false, nil
+	}
 	return address, err == nil, err
 }
 
@@ -278,15 +282,19 @@ func (e Entry) Location(attr dw.Attr) (l Location, ok bool, err error) {
 	l.Unit = Unit{owner.b}
 	if v.isBlock() {
 		l.Expr = v.b
-		return l, true, nil
+		ok, err = l.moveLocation()
+		return l, ok, err
 	}
 	old := owner.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
 	if v.form != dw.FormSecOffset && v.form != dw.FormLoclistx && !old {
 		return l, false, nil
 	}
 	l.Base = owner.b.base
-	l.Lists, l.Offset, err = owner.b.locationList(&v)
-	return l, err == nil, err
+	if l.Lists, l.Offset, err = owner.b.locationList(&v); err != nil {
+		return l, false, err
+	}
+	ok, err = l.moveLocation()
+	return l, ok, err
 }
 
 // Placed is the DW_AT_location of a variable, or of the abstract instance, which then is
@@ -401,7 +409,13 @@ func (u Unit) Entry(off uint64) (Entry, error) {
 }
 
 // Addrx returns an address by its index in the unit's part of .debug_addr.
-func (u Unit) Addrx(index uint64) (uint64, error) { return u.b.addrx(index) }
+func (u Unit) Addrx(index uint64) (uint64, error) {
+	address, err := u.b.addrx(index)
+	if err != nil {
+		return 0, err
+	}
+	return u.b.main().moved(address)
+}
 
 // maxBaseType bounds the size of a base type, in bytes.
 const maxBaseType = 1 << 16

@@ -105,9 +105,9 @@ func haveSequences(list []sharing) bool {
 // sharingAt are the functions whose entries contain an address, and that begin at the same
 // one.
 func (r *Reader) sharingAt(address uint64) (list []sharing, err error) {
-	err = r.maps(func(m *unitMap) (isFound bool, failed error) {
+	err = r.maps(address, func(m *unitMap) (isFound bool, failed error) {
 		list = list[:0]
-		r.main.candidates(m, address, maxEqualUnits, func(u *unit) bool {
+		m.candidates(address, maxEqualUnits, func(u *unit) bool {
 			b, err := u.open()
 			if err == nil {
 				list, err = r.appendSharing(list, b, address)
@@ -256,7 +256,7 @@ func (r *Reader) removedOf(root Entry, kept *sharing) (list []Entry, err error) 
 		}
 	}
 	name := root.LinkageName()
-	if len(list) > 0 || name == "" || len(r.main.info) > maxNamedBytes {
+	if len(list) > 0 || name == "" || r.infoSize() > maxNamedBytes {
 		return list, nil
 	}
 	named, err := r.removedNear(kept)
@@ -293,7 +293,7 @@ func (r *Reader) removedNear(kept *sharing) (map[string][]entryKey, error) {
 // lower four bytes of the address, which DW_LNE_set_address would have, are not there.
 func (t *lineTable) isAloneAt(start uint64) bool {
 	f := t.file
-	if t.addrSize < 4 || f.rest.line.Need(uint64(len(f.line))) != nil {
+	if f.isPart || t.addrSize < 4 || f.rest.line.Need(uint64(len(f.line))) != nil {
 		return false
 	}
 	set := binary.LittleEndian.AppendUint32(nil, uint32(start))

@@ -23,6 +23,7 @@ type unitRange struct {
 
 // unitMap finds the units of an address.
 type unitMap struct {
+	file   *file
 	ranges []unitRange // by start; of equal ones, by descending offset of the unit
 	// isComplete is set where the units themselves were read, not only tables about them.
 	isComplete bool
@@ -37,8 +38,8 @@ const (
 
 // candidates calls yield with at most limit units that claim an address, first the one
 // whose range begins nearest, until it returns false.
-func (f *file) candidates(m *unitMap, address uint64, limit int, yield func(*unit) bool) {
-	list := m.ranges
+func (m *unitMap) candidates(address uint64, limit int, yield func(*unit) bool) {
+	f, list := m.file, m.ranges
 	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
 	seen := 0
 	for steps := 0; i > 0 && list[i-1].maxEnd > address && seen < limit && steps < maxSteps; steps++ {
@@ -54,7 +55,7 @@ func (f *file) candidates(m *unitMap, address uint64, limit int, yield func(*uni
 	}
 }
 
-func newUnitMap(ranges []unitRange, complete bool) *unitMap {
+func (f *file) newUnitMap(ranges []unitRange, complete bool) *unitMap {
 	slices.SortStableFunc(ranges, func(a, b unitRange) int {
 		if a.start != b.start {
 			return compare(a.start, b.start)
@@ -66,22 +67,26 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 		end = max(end, ranges[i].end)
 		ranges[i].maxEnd = end
 	}
-	return &unitMap{slices.Clip(ranges), complete}
+	return &unitMap{f, slices.Clip(ranges), complete}
 }
 
-// mapOf is newUnitMap for the units of a Reader, which keeps the map.
-func (r *Reader) mapOf(ranges []unitRange, complete bool) *unitMap {
-	r.main.addKept(sizeOf[unitRange](len(ranges)))
-	return newUnitMap(ranges, complete)
+// mapOf is newUnitMap for a file that keeps the map.
+func (f *file) mapOf(ranges []unitRange, complete bool) *unitMap {
+	f.addKept(sizeOf[unitRange](len(ranges)))
+	return f.newUnitMap(ranges, complete)
 }
 
-// maps calls f with maps of units, the cheapest first, until it has found the unit of an
-// address. It returns the error of the last call.
-func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
+// maps calls f with maps of units of the file that has an address, the cheapest first, until it has found the
+// unit of the address. It returns the error of the last call.
+func (r *Reader) maps(address uint64, f func(m *unitMap) (isFound bool, err error)) error {
+	from := r.fileAt(address)
+	if from == nil {
+		return nil
+	}
 	for _, next := range []struct {
 		m    *lazy[*unitMap]
 		make func() (*unitMap, error)
-	}{{&r.early, r.earlyMap}, {&r.quick, r.quickMap}, {&r.whole, r.wholeMap}} {
+	}{{&from.early, from.earlyMap}, {&from.quick, from.quickMap}, {&from.whole, from.wholeMap}} {
 		m, err := next.m.get(next.make)
 		if err != nil {
 			return err
@@ -102,10 +107,10 @@ func (r *Reader) maps(f func(m *unitMap) (isFound bool, err error)) error {
 
 // earlyMap is .debug_aranges unchecked, where .debug_info is unpacked on demand: only up to
 // the unit that describes an address. nil: there is no such table.
-func (r *Reader) earlyMap() (*unitMap, error) {
-	if f := r.main; f.rest.info != nil {
+func (f *file) earlyMap() (*unitMap, error) {
+	if f.rest.info != nil {
 		if tables := f.arangesRanges(false); len(tables) > 0 {
-			return r.mapOf(tables, false), nil
+			return f.mapOf(tables, false), nil
 		}
 	}
 	return nil, nil
@@ -114,14 +119,13 @@ func (r *Reader) earlyMap() (*unitMap, error) {
 // quickMap takes the units' ranges from an index of the file, and reads only the units that
 // no index has. An index is believed as far as its units confirm it: an address that it
 // does not have, or that the unit it names does not describe, is looked up in wholeMap.
-func (r *Reader) quickMap() (*unitMap, error) {
-	f := r.main
+func (f *file) quickMap() (*unitMap, error) {
 	tables := f.gdbIndexRanges()
 	if tables == nil {
 		tables = f.arangesRanges(true)
 	}
 	if tables == nil {
-		return r.whole.get(r.wholeMap)
+		return f.whole.get(f.wholeMap)
 	}
 	f.unpackUnits()
 	units := f.everyUnit()
@@ -130,13 +134,16 @@ func (r *Reader) quickMap() (*unitMap, error) {
 		known[tables[i].unit] = true
 	}
 	units = slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return known[u.offset] })
-	budget := r.rangeBudget()
-	return r.mapOf(r.rangesOf(tables, units, &budget), false), nil
+	budget := f.rangeBudget()
+	return f.mapOf(f.rangesOf(tables, units, &budget), false), nil
 }
 
 // arangesRanges are the ranges in .debug_aranges; nil where no table is usable. With
-// isChecked each must have a unit.
+// isChecked each must have a unit. Those of an object file are not used: they are not of functions.
 func (f *file) arangesRanges(isChecked bool) []unitRange {
+	if f.isPart {
+		return nil
+	}
 	var list []unitRange
 	ok := f.readAranges(isChecked, func(off uint64, s span) {
 		list = append(list, unitRange{span: s, unit: off})
@@ -147,16 +154,16 @@ func (f *file) arangesRanges(isChecked bool) []unitRange {
 	return list
 }
 
-func (r *Reader) rangeBudget() int64 {
-	return int64(len(r.main.debugRanges)+len(r.main.rnglists)) + 1<<16
+func (f *file) rangeBudget() int64 {
+	return int64(len(f.debugRanges)+len(f.rnglists)) + 1<<16
 }
 
 // wholeMap reads the addresses of every unit. Further ranges of .debug_aranges are added: a
 // unit of DWARF 2 has no DW_AT_ranges, and its one range may leave code out.
-func (r *Reader) wholeMap() (*unitMap, error) {
-	r.main.unpackUnits()
-	budget := r.rangeBudget()
-	return r.mapOf(r.rangesOf(r.main.arangesRanges(true), r.main.everyUnit(), &budget), true), nil
+func (f *file) wholeMap() (*unitMap, error) {
+	f.unpackUnits()
+	budget := f.rangeBudget()
+	return f.mapOf(f.rangesOf(f.arangesRanges(true), f.everyUnit(), &budget), true), nil
 }
 
 // unpackUnits unpacks the parts of sections for the first entries of all units, several
@@ -176,7 +183,7 @@ func (f *file) unpackUnits() {
 func (r *Reader) openUnits() {
 	const part = 64 // units for a worker at a time
 	r.main.unpackUnits()
-	units := r.main.everyUnit()
+	units := r.everyUnit()
 	var next atomic.Int64
 	work := func() {
 		_ = object.Guard(func() error { // a fault is recorded as such an error, too
@@ -200,15 +207,15 @@ func (r *Reader) openUnits() {
 
 // rangesOf appends the addresses of units: of each those in its first entry, else the code of its
 // functions. Unreadable parts become problems.
-func (r *Reader) rangesOf(ranges []unitRange, units []*unit, budget *int64) []unitRange {
+func (f *file) rangesOf(ranges []unitRange, units []*unit, budget *int64) []unitRange {
 	var root body // most units are not opened for this
 	for _, u := range units {
 		if u.isType() {
 			continue
 		}
-		list, err := r.spansOf(&root, u, budget)
+		list, err := f.spansOf(&root, u, budget)
 		if err != nil {
-			r.failedUnit(u, err)
+			f.reader.failedUnit(u, err)
 			continue
 		}
 		for _, s := range list {
@@ -219,7 +226,7 @@ func (r *Reader) rangesOf(ranges []unitRange, units []*unit, budget *int64) []un
 }
 
 // spansOf are the addresses of a unit, for which root is overwritten.
-func (r *Reader) spansOf(root *body, u *unit, budget *int64) ([]span, error) {
+func (f *file) spansOf(root *body, u *unit, budget *int64) ([]span, error) {
 	if _, err := u.readRoot(root); err != nil {
 		return nil, err
 	}
@@ -238,8 +245,12 @@ func (r *Reader) spansOf(root *body, u *unit, budget *int64) ([]span, error) {
 	return mergedSpans(&x.where), nil
 }
 
-// ownSpans are the addresses in the unit's first entry.
+// ownSpans are the addresses in the unit's first entry; none in an object file, where they are of functions that the
+// program may have elsewhere.
 func (b *body) ownSpans(budget *int64) ([]span, error) {
+	if b.file.isPart {
+		return nil, nil
+	}
 	e := extent{low: b.low, high: b.high, ranges: b.rangesValue, hasLow: b.hasLow, hasHigh: b.hasHigh, hasRanges: b.hasRanges}
 	list, err := b.spans(nil, &e, budget)
 	return mergeSpans(list), err

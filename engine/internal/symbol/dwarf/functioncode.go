@@ -12,10 +12,11 @@ import (
 
 // CodeMap has the functions that have code, each with its part of it. It does not change.
 type CodeMap struct {
-	r      *Reader
-	units  []*unit
-	pieces []codePiece // by unit, function and address
-	covers []span      // the pieces, merged
+	r       *Reader
+	units   []*unit
+	numbers map[*unit]int32 // of the units; nil until needed
+	pieces  []codePiece     // by unit, function and address
+	covers  []span          // the pieces, merged
 }
 
 // codePiece is code of a function, which is identified by its entry.
@@ -35,7 +36,7 @@ func (r *Reader) CodeMap() (*CodeMap, error) {
 	}
 	err := r.protect(func() error {
 		r.openUnits()
-		m.units = r.main.everyUnit()
+		m.units = r.everyUnit()
 		passed := uint64(0)
 		for i, u := range m.units {
 			if passed += u.end - u.offset; passed >= restEvery {
@@ -154,18 +155,29 @@ func (m *CodeMap) owner(claims []codePiece, code span) (owner codePiece, ok bool
 	owner = codePiece{span: code, unit: near[0].unit, offset: near[0].offset}
 	if len(near) > 1 {
 		if u, f := m.r.namedAt(code.start); f != nil {
-			owner.unit, owner.offset = int32(sort.Search(len(m.units), func(i int) bool { return m.units[i].offset >= u.offset })), f.offset
+			owner.unit, owner.offset = m.numberOf(u), f.offset
 		}
 		owner.isShared = slices.ContainsFunc(near, func(p codePiece) bool { return !m.isSameName(&p, &owner) })
 	}
 	return owner, true
 }
 
+// numberOf is the index of a unit.
+func (m *CodeMap) numberOf(u *unit) int32 {
+	if m.numbers == nil {
+		m.numbers = make(map[*unit]int32, len(m.units))
+		for i, u := range m.units {
+			m.numbers[u] = int32(i)
+		}
+	}
+	return m.numbers[u]
+}
+
 // namedAt is the function that Frames names at an address, and its unit; nil where it names
 // none.
 func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
-	_ = r.maps(func(m *unitMap) (isFound bool, err error) { // errors were reported before
-		r.main.candidates(m, address, maxCandidates, func(c *unit) bool {
+	_ = r.maps(address, func(m *unitMap) (isFound bool, err error) { // errors were reported before
+		m.candidates(address, maxCandidates, func(c *unit) bool {
 			b, err := c.open()
 			if err != nil {
 				return true
@@ -250,8 +262,8 @@ func (m *CodeMap) EachFunction(yield func(*symbol.FunctionCode) bool) error {
 // has a line for its start.
 func (m *CodeMap) Lines(dst []symbol.CodeLine, code symbol.CodeRange) []symbol.CodeLine {
 	_ = m.r.protect(func() error {
-		return m.r.maps(func(units *unitMap) (isFound bool, err error) {
-			m.r.main.candidates(units, code.Start, maxCandidates, func(u *unit) bool {
+		return m.r.maps(code.Start, func(units *unitMap) (isFound bool, err error) {
+			units.candidates(code.Start, maxCandidates, func(u *unit) bool {
 				b, err := u.open()
 				if err != nil {
 					return true

@@ -195,9 +195,10 @@ func (t *lineTable) rows(bounds span, yield func(part span, r *row)) {
 
 // rowsOf is rows in one sequence.
 func (t *lineTable) rowsOf(s *sequence, bounds span, yield func(part span, r *row)) {
+	bounds.start, bounds.end = bounds.start-s.moved, bounds.end-s.moved
 	give := func(r *row, end uint64) {
 		if part := (span{max(r.address, bounds.start), min(end, bounds.end)}); part.start < part.end {
-			yield(part, r)
+			yield(span{part.start + s.moved, part.end + s.moved}, r)
 		}
 	}
 	if s.count == 0 {

@@ -24,7 +24,7 @@ const maxImports = 1 << 12
 // importer. Unreadable units are left out: their users get the error.
 func (r *Reader) findImports() (map[*unit]uint64, error) {
 	known := map[*unit]uint64{}
-	for _, u := range r.main.everyUnit() {
+	for _, u := range r.everyUnit() {
 		if b, err := u.open(); err == nil && b.language != 0 {
 			b.imports(known, b.language)
 		}

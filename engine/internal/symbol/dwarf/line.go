@@ -42,6 +42,7 @@ type checkpoint struct {
 // sequence has the rows of one run of code (DWARF 5, 6.2.5).
 type sequence struct {
 	span
+	moved        uint64   // added to the addresses of its rows, in object files of a program
 	first, count uint32   // its checkpoints; 0: sorted has all rows
 	rows         uint32   // how many it has
 	sorted       []row    // of a sequence whose rows are not by address
@@ -153,7 +154,11 @@ func (b *body) lineTable() (*lineTable, error) {
 		if !b.hasLine {
 			return nil, nil
 		}
-		return b.main().lineTableAt(b.lineOff, b.format.addrSize)
+		t, err := b.main().lineTableAt(b.lineOff, b.format.addrSize)
+		if err == nil && b.file.isPart {
+			return b.movedLines(t)
+		}
+		return t, err
 	})
 }
 
@@ -619,6 +624,13 @@ func (t *lineTable) sequenceAt(address uint64, isFirst bool) *sequence {
 }
 
 func (t *lineTable) rowIn(s *sequence, address uint64) (r row, ok bool) {
+	r, ok = t.ownRowIn(s, address-s.moved)
+	r.address += s.moved
+	return r, ok
+}
+
+// ownRowIn is rowIn by the addresses of the program of the table.
+func (t *lineTable) ownRowIn(s *sequence, address uint64) (r row, ok bool) {
 	if s.count == 0 {
 		n := sort.Search(len(s.sorted), func(i int) bool { return s.sorted[i].address > address })
 		if n == 0 {

@@ -48,13 +48,13 @@ type sequencePart struct {
 func (r *Reader) everySequence() (list []sequencePart) {
 	var units []*body
 	isKnown := map[uint64]bool{}
-	for _, u := range r.main.everyUnit() {
+	for _, u := range r.everyUnit() {
 		b, err := u.open()
 		if err != nil {
 			r.failedUnit(u, err)
 			continue
 		}
-		if b.hasLine && !isKnown[b.lineOff] {
+		if b.hasLine && (u.file.isPart || !isKnown[b.lineOff]) { // each unit has its functions' rows there
 			isKnown[b.lineOff] = true
 			units = append(units, b)
 		}
@@ -77,5 +77,19 @@ func (r *Reader) everySequence() (list []sequencePart) {
 	slices.SortStableFunc(list, func(a, b sequencePart) int {
 		return cmp.Compare(a.table.sequences[a.index].start, b.table.sequences[b.index].start)
 	})
+	if r.parts != nil {
+		list = disjoint(list)
+	}
 	return list
+}
+
+// disjoint leaves out sequences of code that others have: each is of a function, which units may have in common.
+func disjoint(list []sequencePart) []sequencePart {
+	end := uint64(0)
+	return slices.DeleteFunc(list, func(p sequencePart) bool {
+		s := &p.table.sequences[p.index]
+		isSecond := s.start < end
+		end = max(end, s.end)
+		return isSecond
+	})
 }

@@ -26,10 +26,11 @@ const leastRested = 1 << 20
 // ReleasePages releases the pages of large sections in the mapped file: queries in the order of
 // addresses do not return to most of them.
 func (r *Reader) ReleasePages() {
-	f := r.main
-	for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
-		if len(section) >= leastRested {
-			f.object.ReleasePages(section)
+	for _, f := range r.usedFiles() {
+		for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
+			if len(section) >= leastRested {
+				f.object.ReleasePages(section)
+			}
 		}
 	}
 }

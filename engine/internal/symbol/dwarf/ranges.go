@@ -21,21 +21,19 @@ type extent struct {
 // code that is not in the object are left out.
 func (b *body) spans(dst []span, e *extent, budget *int64) ([]span, error) {
 	if e.hasLow && e.hasHigh {
-		low, err := b.address(&e.low)
+		low, err := b.ownAddress(&e.low)
 		if err != nil {
 			return dst, err
 		}
 		high := e.high.n
 		if e.high.isAddress() {
-			if high, err = b.address(&e.high); err != nil {
+			if high, err = b.ownAddress(&e.high); err != nil {
 				return dst, err
 			}
 		} else {
 			high += low
 		}
-		if s := (span{low, high}); b.main().isLive(s) {
-			dst = append(dst, s)
-		}
+		dst = b.main().appendLive(dst, span{low, high})
 	}
 	if e.hasRanges {
 		return b.rangeAttr(dst, &e.ranges, budget)
@@ -150,9 +148,7 @@ func (b *body) rangeListUpTo(off, end uint64, list []span, budget *int64) (_ []s
 		case low == highest:
 			base = high
 		default:
-			if s := (span{base + low, base + high}); f.isLive(s) {
-				list = append(list, s)
-			}
+			list = f.appendLive(list, span{base + low, base + high})
 		}
 	}
 }
@@ -235,8 +231,6 @@ func (b *body) rangeList5UpTo(off, end uint64, list []span, budget *int64) (_ []
 		if kind == rleEndOfList {
 			return list, false, nil
 		}
-		if main.isLive(s) {
-			list = append(list, s)
-		}
+		list = main.appendLive(list, s)
 	}
 }

@@ -40,18 +40,15 @@ type Reader struct {
 	options   Options
 	names     nameCache
 	generated *generatedUnits // nil: the units are in main
+	parts     *parts          // nil: likewise
 
-	early lazy[*unitMap]
-	quick lazy[*unitMap]
-	whole lazy[*unitMap]
-	lone  lazy[*loneTables]
+	lone lazy[*loneTables]
 
-	dwp       lazy[*file]
-	variables lazy[[]placedVariable]
-	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
-	removed   lazy[map[string][]entryKey] // functions that linkers left out, by linkage name
-	defined   lazy[definitions]
-	imports   lazy[map[*unit]uint64] // languages of units that others import
+	dwp     lazy[*file]
+	linkage lazy[map[string][]entryKey] // functions with code, by linkage name
+	removed lazy[map[string][]entryKey] // functions that linkers left out, by linkage name
+	defined lazy[definitions]
+	imports lazy[map[*unit]uint64] // languages of units that others import
 
 	kept          atomic.Int64 // see MemorySize
 	lineSearches  atomic.Int32 // see removedNear
@@ -138,12 +135,16 @@ func (r *Reader) problem(text string) {
 
 // failedUnit records that a unit cannot be read.
 func (r *Reader) failedUnit(u *unit, err error) {
+	where := ""
+	if u.file.isPart {
+		where = u.file.name + ": "
+	}
 	var format *FormatError
 	if errors.As(err, &format) && format.Section == u.section() {
-		r.problem(err.Error())
+		r.problem(where + err.Error())
 		return
 	}
-	r.problem(fmt.Sprintf("%s: unit at %#x: %v", u.section(), u.offset, err))
+	r.problem(fmt.Sprintf("%s%s: unit at %#x: %v", where, u.section(), u.offset, err))
 }
 
 // Problems are the parts found missing from frames so far: sentences that name the file and
@@ -211,7 +212,7 @@ func (r *Reader) framesAt(dst []trace.Symbol, address uint64, style *frameStyle)
 
 func (r *Reader) frames(dst []trace.Symbol, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	n := len(dst)
-	err := r.maps(func(m *unitMap) (isFound bool, err error) {
+	err := r.maps(address, func(m *unitMap) (isFound bool, err error) {
 		dst, err = r.framesBy(m, dst, address, style)
 		return len(dst) > n, err
 	})
@@ -226,7 +227,7 @@ func (r *Reader) frames(dst []trace.Symbol, address uint64, style *frameStyle) (
 func (r *Reader) framesBy(m *unitMap, dst []trace.Symbol, address uint64, style *frameStyle) ([]trace.Symbol, error) {
 	var failed error
 	n := len(dst)
-	r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
+	m.candidates(address, maxCandidates, func(u *unit) bool {
 		b, err := u.open()
 		if err == nil {
 			dst, err = r.chain(dst, b, address, style)
@@ -306,11 +307,15 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 		address += section.start
 	}
 	err = r.protect(func() error {
-		m, err := r.whole.get(r.wholeMap)
+		f := r.fileAt(address)
+		if f == nil {
+			return nil
+		}
+		m, err := f.whole.get(f.wholeMap)
 		if err != nil {
 			return err
 		}
-		r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
+		m.candidates(address, maxCandidates, func(u *unit) bool {
 			var b, holder *body
 			var f *function
 			if b, err = u.open(); err == nil {

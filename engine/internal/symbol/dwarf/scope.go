@@ -31,8 +31,8 @@ func (r *Reader) describing(address uint64) (holder *body, found *function, err 
 	if r.generated != nil {
 		return r.generatedFunctionAt(address)
 	}
-	err = r.maps(func(m *unitMap) (isFound bool, err error) {
-		r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
+	err = r.maps(address, func(m *unitMap) (isFound bool, err error) {
+		m.candidates(address, maxCandidates, func(u *unit) bool {
 			b, e := u.open()
 			if e == nil {
 				holder, found, e = r.functionAt(b, address)

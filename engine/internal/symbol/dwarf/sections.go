@@ -42,14 +42,21 @@ type file struct {
 	object   *object.Object
 	layout   *layout // of a relocatable object; else nil
 
-	reader *Reader
+	reader  *Reader
+	isPart  bool          // an object file of the program
+	moves   []Moved       // what the program has of it, by start
+	origins lazy[[]Moved] // the same, by its places in the program
 
-	units    unitList          // of .debug_info; none in a package
-	indexes  [2]*packageIndex  // of a package: .debug_cu_index, .debug_tu_index
-	types    lazy[typeSection] // .debug_types
-	loc      lazy[[]byte]      // .debug_loc
-	loclists lazy[[]byte]      // .debug_loclists
-	sup      lazy[*file]
+	units     unitList // of .debug_info; none in a package
+	early     lazy[*unitMap]
+	quick     lazy[*unitMap]
+	whole     lazy[*unitMap]
+	variables lazy[[]placedVariable]
+	indexes   [2]*packageIndex  // of a package: .debug_cu_index, .debug_tu_index
+	types     lazy[typeSection] // .debug_types
+	loc       lazy[[]byte]      // .debug_loc
+	loclists  lazy[[]byte]      // .debug_loclists
+	sup       lazy[*file]
 
 	debugNames lazy[[]*nameIndex]
 

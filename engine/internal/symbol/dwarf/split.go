@@ -173,11 +173,14 @@ func (r *Reader) openSplit(p place) (*file, error) {
 	})
 }
 
-// Close closes the files that the reader opened: split files, packages and supplementary
-// files, but not the object itself.
+// Close closes the files that the reader opened: split files, packages, supplementary
+// files and object files, but not the object itself.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.parts != nil {
+		defer r.parts.Close()
+	}
 	var failed error
 	for _, o := range r.opened {
 		if err := o.Close(); err != nil {

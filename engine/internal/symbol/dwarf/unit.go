@@ -208,7 +208,7 @@ func (u *unit) readRoot(b *body) (names unitNames, err error) {
 		b.dwoID, b.hasDwoID = u.signature, true
 	}
 	if b.hasLow {
-		if b.base, err = b.address(&b.low); err != nil {
+		if b.base, err = b.ownAddress(&b.low); err != nil {
 			return names, u.wrong(u.first, "%v", err)
 		}
 	}
@@ -344,7 +344,7 @@ func (b *body) setDefaults() {
 	}
 }
 
-// addrx returns an address of the unit's part of .debug_addr (DWARF 5, 7.27).
+// addrx returns an address of the unit's part of .debug_addr (DWARF 5, 7.27), as the file has it.
 func (b *body) addrx(index uint64) (uint64, error) {
 	f, size := b.main(), uint64(b.format.addrSize)
 	if n := uint64(len(f.addr)); index <= n && b.addrBase <= n {
@@ -358,8 +358,17 @@ func (b *body) addrx(index uint64) (uint64, error) {
 	return 0, bad(".debug_addr", b.addrBase, "no address of index %d in a section of %#x bytes", index, len(f.addr))
 }
 
-// address returns a value of class address.
+// address returns a value of class address, an address of the object.
 func (b *body) address(v *value) (uint64, error) {
+	address, err := b.ownAddress(v)
+	if err != nil {
+		return 0, err
+	}
+	return b.main().moved(address)
+}
+
+// ownAddress is address as the file has it.
+func (b *body) ownAddress(v *value) (uint64, error) {
 	switch v.form {
 	case dw.FormAddr:
 		return v.n, nil

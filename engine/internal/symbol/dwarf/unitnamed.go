@@ -7,7 +7,7 @@ package dwarf
 // problem.
 func (r *Reader) UnitsNamed(name string) (list []Unit, err error) {
 	err = r.protect(func() error {
-		for _, u := range r.main.everyUnit() {
+		for _, u := range r.everyUnit() {
 			if u.isType() {
 				continue
 			}

@@ -49,7 +49,11 @@ func (r *Reader) Variable(address uint64, name string) (v Variable, ok bool, err
 		if v, ok, err = r.namedVariable(address, name); ok || err != nil {
 			return err
 		}
-		list, err := r.variables.get(r.findVariables)
+		f := r.fileAt(address)
+		if f == nil {
+			return nil
+		}
+		list, err := f.variables.get(f.findVariables)
 		if err != nil {
 			return err
 		}
@@ -138,15 +142,15 @@ func (v *Variable) describe() error {
 }
 
 // findVariables reads every entry of every unit. A unit that cannot be read is a problem.
-func (r *Reader) findVariables() ([]placedVariable, error) {
+func (f *file) findVariables() ([]placedVariable, error) {
 	var list []placedVariable
-	for i, u := range r.main.everyUnit() {
+	for i, u := range f.everyUnit() {
 		if u.isType() {
 			continue
 		}
 		b, err := u.open()
 		if err == nil {
-			b, err = r.splitOf(b)
+			b, err = f.reader.splitOf(b)
 		}
 		before := len(list)
 		if err == nil {
@@ -157,7 +161,7 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 		}
 		if err != nil {
 			list = list[:before]
-			r.failedUnit(u, err)
+			f.reader.failedUnit(u, err)
 		}
 	}
 	// In a unit the last of equal ones is taken: it completes the others.
@@ -165,14 +169,14 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.off, a.off))
 	})
 	list = slices.Clip(list)
-	r.main.addKept(sizeOf[placedVariable](len(list)))
+	f.addKept(sizeOf[placedVariable](len(list)))
 	return list, nil
 }
 
 // appendVariables appends the variables of a unit. Types are skipped where DW_AT_sibling
 // gives the next entry: they have declarations only.
 func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVariable, error) {
-	main := b.main()
+	main := b.file.reader.main
 	entries := b.descend(b.first)
 	for entries.next() {
 		e := entries.entry
@@ -215,7 +219,7 @@ func (e Entry) fixedAddress() (uint64, bool) {
 		return 0, false
 	}
 	c := newCursor(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
-	var address uint64
+	var address, offset uint64
 	switch v.b[0] {
 	case dw.OpAddr:
 		address = c.uint(int(e.b.format.addrSize))
@@ -230,9 +234,13 @@ func (e Entry) fixedAddress() (uint64, bool) {
 		if c.uint(1) != dw.OpPlusUconst {
 			return 0, false
 		}
-		address += c.uleb()
+		offset = c.uleb()
 	}
-	return address, !c.failed && !c.hasMore()
+	if c.failed || c.hasMore() {
+		return 0, false
+	}
+	address, err = e.b.main().moved(address)
+	return address + offset, err == nil
 }
 
 // maxTypes bounds the types that are followed for a size.

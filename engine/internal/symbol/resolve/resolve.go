@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package resolve names the code of an object from a list of sources of names, in this
-// order: DWARF, that of the object files of a program of macOS, a PDB file, the table of the Go runtime, symbol tables.
+// order: DWARF, which may be in the object files of a program of macOS, a PDB file, the table of the Go runtime, symbol tables.
 package resolve
 
 import (
@@ -35,12 +35,12 @@ type Resolver struct {
 
 	symbols   func() *symtab.Table
 	dwarf     func() *dwarf.Reader    // returns nil where there is none
-	debugMap  func() *debugmap.Map    // of the object files of a program without DWARF; returns nil where there is none
 	pdb       func() *pdb.File        // returns nil where there is none
 	golang    func() *gopclntab.Table // returns nil where there is none
 	variables func() *dwarf.Reader    // of the PDB file; returns nil where there is none
 
-	damaged atomic.Bool // there is debug information that cannot be read
+	damaged     atomic.Bool                  // there is debug information that cannot be read
+	objectFiles atomic.Pointer[dwarf.Reader] // of the object files of a program, once it is open
 
 	table atomic.Pointer[symtab.Table] // once it is read
 
@@ -58,16 +58,14 @@ func NewWith(o, debug *object.Object, options dwarf.Options) *Resolver {
 	r := &Resolver{o: o, debug: debug, options: options}
 	r.symbols = sync.OnceValue(r.openSymbols)
 	r.dwarf = sync.OnceValue(r.openDWARF)
-	r.debugMap = sync.OnceValue(r.openDebugMap)
 	r.pdb = sync.OnceValue(r.openPDB)
 	r.golang = sync.OnceValue(r.openGo)
 	r.variables = sync.OnceValue(r.openGenerated)
-	dwarf := describing(r.dwarf) // of the debug file, else of the object
-	debugMap := describing(r.debugMap)
+	dwarf := describing(r.dwarf)  // of the debug file, else of the object, else of the object files of a program of macOS
 	pdb := listing(r.pdb)         // likewise
 	golang := listing(r.golang)   // .gopclntab
 	symbols := listing(r.symbols) // .symtab, .dynsym and MiniDebugInfo of both
-	r.sources, r.lists = []*source{dwarf, debugMap, pdb, golang, symbols}, []*source{pdb, symbols, golang}
+	r.sources, r.lists = []*source{dwarf, pdb, golang, symbols}, []*source{pdb, symbols, golang}
 	return r
 }
 
@@ -112,7 +110,7 @@ func (r *Resolver) keep(d debugReader) {
 	r.opened = append(r.opened, d)
 }
 
-// openDWARF opens the debug file's DWARF, else the object's own.
+// openDWARF opens the debug file's DWARF, else the object's own, else that of the object files of a program of macOS.
 func (r *Resolver) openDWARF() *dwarf.Reader {
 	for _, o := range []*object.Object{r.debug, r.o} {
 		if o == nil {
@@ -128,20 +126,18 @@ func (r *Resolver) openDWARF() *dwarf.Reader {
 			r.Note(err)
 		}
 	}
-	return nil
+	d := debugmap.New(r.o, r.options, r.Note)
+	if d != nil {
+		r.keep(d)
+		r.objectFiles.Store(d)
+	}
+	return d
 }
 
-// openDebugMap opens the object files of a program of macOS without DWARF.
-func (r *Resolver) openDebugMap() *debugmap.Map {
-	if !r.o.IsMachO() || r.dwarf() != nil {
-		return nil
-	}
-	m, err := debugmap.New(r.o, r.options)
-	r.Note(err)
-	if m != nil {
-		r.keep(m)
-	}
-	return m
+// UsesObjectFiles reports whether debug information in the object files of a program of macOS was used so far.
+func (r *Resolver) UsesObjectFiles() bool {
+	d := r.objectFiles.Load()
+	return d != nil && d.UsesObjectFiles()
 }
 
 // openPDB opens the PDB file that is the debug file, or the object itself.
@@ -353,12 +349,9 @@ func (r *Resolver) ReleasePages() {
 	}
 }
 
-// DWARF returns the reader of the object's debugging information; nil where it has none.
+// DWARF returns the reader of the object's debugging information, which may be in the object files that a program of
+// macOS was linked of; nil where it has none.
 func (r *Resolver) DWARF() *dwarf.Reader { return r.dwarf() }
-
-// DebugMap returns the DWARF of the object files that a program of macOS was linked of; nil where it has its own, or
-// there is none.
-func (r *Resolver) DebugMap() *debugmap.Map { return r.debugMap() }
 
 // PDB returns the PDB file of the object; nil where there is none.
 func (r *Resolver) PDB() *pdb.File { return r.pdb() }
