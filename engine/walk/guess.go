@@ -526,7 +526,7 @@ func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err erro
 	default:
 		pc, err = f.value(ctx, row.ReturnAddress)
 	}
-	return pc &^ w.thread.binding.ReturnAddressMask, err
+	return stripped(pc, w.thread.binding.ReturnAddressMask), err
 }
 
 // placedReturn returns the return address of a function that has executed nothing, where its CFA
