@@ -6,6 +6,8 @@ import (
 	"debug/elf"
 	"fmt"
 	"sync"
+
+	"github.com/unwindd/unwindd/engine/internal/macho"
 )
 
 // A Section is a section of an object.
@@ -40,6 +42,9 @@ func (s *Section) raw() ([]byte, error) {
 	b, ok := slice(s.object.data, s.Offset, s.Size)
 	if !ok {
 		return nil, fmt.Errorf("offset %#x, size %#x is not in the %d bytes of the file", s.Offset, s.Size, len(s.object.data))
+	}
+	if s.object.readable(s.Offset, s.Size) < s.Size {
+		return nil, macho.ErrEncrypted
 	}
 	return b, s.object.need(s.Offset, s.Size, s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_STRTAB)
 }

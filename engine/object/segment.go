@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"sort"
+
+	"github.com/unwindd/unwindd/engine/internal/macho"
 )
 
 // A Segment is a program header of type PT_LOAD: a part of the file that is
@@ -127,10 +129,53 @@ func (o *Object) fileUpTo(address, most uint64) []byte {
 	if end-skip > most {
 		end = skip + most
 	}
+	if end = skip + o.readable(s.Offset+skip, end-skip); end == skip {
+		return nil
+	}
 	if o.need(s.Offset+skip, end-skip, false) != nil {
 		return nil
 	}
 	return o.data[s.Offset:][skip:end:end]
+}
+
+// readable returns how many bytes of a range of the file, from its beginning on, are not encrypted.
+func (o *Object) readable(offset, size uint64) uint64 {
+	if o.macho == nil {
+		return size
+	}
+	return o.macho.Readable(offset, size)
+}
+
+// IsEncrypted reports whether the file has the bytes at an address encrypted.
+func (o *Object) IsEncrypted(address uint64) bool {
+	s := o.segmentAt(address)
+	return s != nil && address-s.Address < s.FileSize && o.readable(s.Offset+(address-s.Address), 1) == 0
+}
+
+// ReadableSegments returns the segments, without those parts of them that are encrypted in the file: a segment
+// with such a part becomes two at most.
+func (o *Object) ReadableSegments() []Segment {
+	if o.macho == nil {
+		return o.segments
+	}
+	offset, size := o.macho.Encrypted()
+	if size == 0 {
+		return o.segments
+	}
+	var list []Segment
+	for _, s := range o.segments {
+		before := o.readable(s.Offset, s.FileSize)
+		if before > 0 {
+			first := s
+			first.FileSize, first.MemSize = before, min(before, s.MemSize)
+			list = append(list, first)
+		}
+		if skip := offset + size - s.Offset; before < s.FileSize && skip < min(s.FileSize, s.MemSize) {
+			s.Offset, s.Address, s.FileSize, s.MemSize = s.Offset+skip, s.Address+skip, s.FileSize-skip, s.MemSize-skip
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // ReadAddress fills dst with the contents of the file's segments at a virtual
@@ -156,6 +201,9 @@ func (o *Object) ReadAddress(dst []byte, address uint64) (n int, err error) {
 				continue
 			}
 			b := o.fileFrom(next)
+			if len(b) == 0 && o.readable(s.Offset+skip, 1) == 0 {
+				return fmt.Errorf("%s: address %#x: %w", o.name, next, macho.ErrEncrypted)
+			}
 			if len(b) == 0 {
 				return fmt.Errorf("%s: address %#x is at offset %#x, past the %d bytes of the file", o.name, next, s.Offset+skip, len(o.data))
 			}

@@ -39,6 +39,7 @@ var trusts = map[trace.FoundBy]string{
 	trace.ByRules:        "cfi",
 	trace.ByCallSite:     "cfi",
 	trace.ByFramePointer: "frame_pointer",
+	trace.ByFunctionBody: "frame_pointer",
 	trace.ByBackChain:    "frame_pointer",
 	trace.ByScan:         "scan",
 	trace.ByCallChain:    "prewalked",

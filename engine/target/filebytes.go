@@ -58,7 +58,7 @@ func NewFileBytes(modules []*Module) FileBytes {
 			continue // the target has its bytes
 		}
 		data := m.Object.Data()
-		for _, p := range m.Object.Segments() {
+		for _, p := range m.Object.ReadableSegments() {
 			// Windows writes addresses into the constants of a PE file that it loads elsewhere.
 			if p.Flags&elf.PF_W != 0 || m.Object.IsPE() && !p.Executable() || p.Offset >= uint64(len(data)) {
 				continue

@@ -115,6 +115,9 @@ func (m *Module) Confirmed() bool {
 // HasCode reports whether Object has the module's code: a debug file alone has none.
 func (m *Module) HasCode() bool { return m.Object != nil && !m.Object.DebugOnly() }
 
+// HasCodeAt reports whether the file of the code is there, and does not have the code at an address of it encrypted.
+func (m *Module) HasCodeAt(address uint64) bool { return m.HasCode() && !m.Object.IsEncrypted(address) }
+
 // HoldsCode reports whether a segment of a code object is executable. Without a code object it
 // may be.
 func HoldsCode(o *object.Object, s *trace.Segment) bool {

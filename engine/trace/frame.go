@@ -7,7 +7,7 @@ import (
 )
 
 // FoundBy is the method by which a frame was found. A guess is never presented as a fact:
-// ByFramePointer and ByScan are guesses.
+// ByFunctionBody, ByFramePointer and ByScan are guesses.
 type FoundBy string
 
 // The methods to find a frame.
@@ -18,6 +18,7 @@ const (
 	ByFrameData     FoundBy = "frame-data"     // frame data of a PDB file, or STACK WIN of a Breakpad symbol file, of the callee
 	ByPE            FoundBy = "pe"             // .pdata and .xdata of the callee, a PE file
 	ByCompactUnwind FoundBy = "compact-unwind" // __unwind_info of the callee, a Mach-O file
+	ByFunctionBody  FoundBy = "function-body"  // the same, where the callee may be in its prologue or an epilogue
 	ByObject        FoundBy = "object"         // rows that the architecture's plugin read from the callee's code object
 	ByRules         FoundBy = "rules"          // rows that the plugin found by reading the callee's code
 	ByFramePointer  FoundBy = "frame-pointer"  // the architecture's frame-pointer convention
@@ -32,7 +33,9 @@ const (
 )
 
 // IsGuess reports whether the method is a guess.
-func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
+func (b FoundBy) IsGuess() bool {
+	return b == ByFramePointer || b == ByScan || b == ByFunctionBody
+}
 
 // IsDescribed reports whether a compiler's description of the callee's code was used.
 func (b FoundBy) IsDescribed() bool {

@@ -154,7 +154,7 @@ func (a *lookahead) returns(most int, find func(pc uint64, isExact bool) (code.P
 	}
 	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, start, a.words[:size])
 	for offset := 0; offset+word <= n && len(list) < most; offset += step {
-		pc := integer(a.words[offset:offset+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
+		pc := stripped(integer(a.words[offset:offset+word], w.machine.Order), w.thread.binding.ReturnAddressMask)
 		if p, ok := find(pc, false); ok {
 			list = append(list, p)
 		}

@@ -22,7 +22,17 @@ func (w *walker) withoutSignature(ctx context.Context, f *frame, source *code.Ro
 	if w.saysUnsigned(ctx, f, source) && w.isCode(pc) {
 		return pc
 	}
-	return pc &^ mask
+	return stripped(pc, mask)
+}
+
+// stripped returns an address without a signature in the bits of a mask. The bit above the lowest ones of the mask
+// selects the half of the address space: they all become as it is.
+func stripped(address, mask uint64) uint64 {
+	half := (mask + mask&-mask) &^ mask
+	if address&half != 0 {
+		return address | mask
+	}
+	return address &^ mask
 }
 
 // saysUnsigned reports whether the row of f comes from a source that marks signed return

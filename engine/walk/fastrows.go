@@ -87,7 +87,7 @@ func (w *walker) fastRow(f *frame) *fastRow {
 func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	compiled := &row.Fast
 	columns := w.machine.Compiler.Columns()
-	if !row.IsCompiled || row.By == trace.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
+	if !row.IsCompiled || row.By == trace.ByRules || row.By == trace.ByFunctionBody || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
 		return r, false
 	}
 	back := compiled.Rule(int(compiled.Return))
@@ -136,7 +136,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 			if !r.row.Rules.WindowSave {
 				return f // the row does not mark it as signed
 			}
-			pc &^= mask
+			pc = stripped(pc, mask)
 		}
 		if pc == 0 {
 			return f

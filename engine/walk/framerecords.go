@@ -67,7 +67,7 @@ func (w *walker) readRecord(ctx context.Context, pointer, above uint64) (r frame
 		return r, false
 	}
 	r.pc, err = w.word(ctx, r.cfa+uint64(m.record.returns), m.Description.AddressBits)
-	r.pc &^= w.thread.binding.ReturnAddressMask
+	r.pc = stripped(r.pc, w.thread.binding.ReturnAddressMask)
 	return r, err == nil
 }
 
@@ -177,7 +177,7 @@ func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
 // nor the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)
-	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsUnmapped() && w.isCode(pc-1) && !w.isReadable(pc-1)
+	return s != nil && !s.Module.HasCodeAt(s.ObjectAddress(pc-1)) && !s.Module.Code.IsUnmapped() && w.isCode(pc-1) && !w.isReadable(pc-1)
 }
 
 // endsChain reports whether the PC of a frame is a return address in a module, after a
@@ -263,7 +263,7 @@ func (w *walker) stackWords(start uint64, length int) (pcs, places []uint64, rea
 	buf := w.guesses.buffer(length)
 	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, start, buf)
 	for offset := uint64(0); offset+word <= uint64(n); offset += step {
-		pc := integer(buf[offset:offset+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
+		pc := stripped(integer(buf[offset:offset+word], w.machine.Order), w.thread.binding.ReturnAddressMask)
 		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsUnmapped() {
 			pcs, places = append(pcs, pc), append(places, start+offset)
 		}

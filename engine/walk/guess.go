@@ -526,7 +526,7 @@ func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err erro
 	default:
 		pc, err = f.value(ctx, row.ReturnAddress)
 	}
-	return pc &^ w.thread.binding.ReturnAddressMask, err
+	return stripped(pc, w.thread.binding.ReturnAddressMask), err
 }
 
 // placedReturn returns the return address of a function that has executed nothing, where its CFA
@@ -548,18 +548,48 @@ func (w *walker) placedReturn(ctx context.Context, f *frame) (uint64, error) {
 // leaves the return address in a register and f may have left it there. In a function that
 // called another one the register still points after that call.
 func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
-	if !w.machine.hasLink || !f.exact || f.module == nil || !f.module.Code.IsKnown() {
+	if !w.machine.hasLink || !f.exact || f.module == nil {
 		return nil, false
 	}
 	caller, ok := w.byEntry(ctx, f)
 	if !ok || caller.module == nil {
 		return nil, false
 	}
-	own := f.module.Code.BoundsAt(f.lookup)
-	if !own.IsKnown || caller.module == f.module && caller.lookup >= own.Start && caller.lookup < own.End {
-		return nil, false
+	return caller, w.isOtherFunction(f, caller) && !w.isInRecord(ctx, f, caller.pc)
+}
+
+// isInRecord reports whether the frame record that the frame pointer of f leads to has a return address, so that the
+// record is f's own.
+func (w *walker) isInRecord(ctx context.Context, f *frame, pc uint64) bool {
+	if !w.machine.hasRecords {
+		return false
 	}
-	return caller, true
+	sp, err := f.value(ctx, uint64(w.machine.Description.SP))
+	if err != nil {
+		return false
+	}
+	pointer, err := f.value(ctx, uint64(w.machine.Description.FP))
+	if err != nil {
+		return false
+	}
+	r, ok := w.readRecord(ctx, pointer, sp)
+	return ok && r.pc == pc
+}
+
+// maxUnseen is the size that a function is not taken to exceed whose code and bounds are not here.
+const maxUnseen = 64 << 10
+
+// isOtherFunction reports whether the PC of a frame is in another function than f's.
+func (w *walker) isOtherFunction(f, other *frame) bool {
+	if f.module.Code.IsKnown() {
+		if own := f.module.Code.BoundsAt(f.lookup); own.IsKnown {
+			return other.module != f.module || other.lookup < own.Start || other.lookup >= own.End
+		}
+	}
+	if !w.isUnseenCode(f.pc + 1) {
+		return false
+	}
+	return other.module != f.module || max(other.lookup, f.lookup)-min(other.lookup, f.lookup) > maxUnseen
 }
 
 // stackFloor returns the stack pointer of f; where the guess that found f does not give it, the

@@ -512,6 +512,9 @@ func (w *walker) stepByRow(ctx context.Context, f *frame) (*frame, trace.Stopped
 	if source.IsSearched && source.Outermost == "" {
 		return w.bySearch(ctx, f, source)
 	}
+	if source.By == trace.ByFunctionBody {
+		return w.byBody(ctx, f, source)
+	}
 	caller, err := w.recover(ctx, f, source)
 	if source.Otherwise != nil {
 		source, caller, err = w.otherwise(ctx, f, source, caller, err)

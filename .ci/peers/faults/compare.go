@@ -32,7 +32,7 @@ type frame struct {
 }
 
 func (f *frame) isGuess() bool {
-	return f.Guess || f.FoundBy == "scan" || f.FoundBy == "frame-pointer"
+	return f.Guess || f.FoundBy == "scan" || f.FoundBy == "frame-pointer" || f.FoundBy == "function-body"
 }
 
 // local is a variable.

@@ -112,8 +112,8 @@ const (
 	peerScans = "the peer scans"
 	// A public symbol has no end. Ours ends where other call frame information begins.
 	peerNames = "the peer has the name of a public symbol before the code"
-	// The function has no record of its own, as its code says, which is in the dump: the peer takes
-	// that of its caller for it, and leaves out the caller.
+	// The function has no record of its own, as its code says, which is in the dump, or as it is no code but data that
+	// was jumped to: the peer takes that of its caller for it, and leaves out the caller.
 	peerSkips = "the peer skips the caller of a function without a frame record"
 	// Ours goes on by rules that it reads from the code, or by a chain of frame records.
 	peerEnds = "the peer's ends before"
@@ -145,7 +145,8 @@ func (ours *thread) compareWithPeer(theirs []peerFrame) (equal int, classes map[
 			}
 			return equal, classes, fmt.Sprintf("frame %d is missing: %s\n\t(ours ends: %v)", i, want, ours.Stopped)
 		}
-		if i+1 < len(ours.Frames) && ours.Frames[i].FoundBy == "rules" && ours.Frames[i+1].peerForm().pc == want.pc {
+		hasNoRecord := ours.Frames[i].FoundBy == "rules" || i == 1 && ours.Frames[0].Path == "" && ours.Frames[i].peerForm().pc != want.pc
+		if i+1 < len(ours.Frames) && hasNoRecord && ours.Frames[i+1].peerForm().pc == want.pc {
 			classes[peerSkips]++
 			i++
 		}

@@ -34,7 +34,9 @@ func (s *Stack) WithoutTailCalls() *Stack {
 }
 
 // IsGuess reports whether a frame was found without call frame information.
-func IsGuess(found string) bool { return found == "scan" || found == "frame-pointer" }
+func IsGuess(found string) bool {
+	return found == "scan" || found == "frame-pointer" || found == "function-body"
+}
 
 // Common returns how many frames two stacks have in common, from the innermost one.
 func Common(a, b []uint64) (n int) {

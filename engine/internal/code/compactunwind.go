@@ -104,14 +104,18 @@ func (o *Object) inEpilogue(ctx context.Context, l *Lookup, fde *cfi.FDE, found 
 }
 
 // exactBody returns the row of an instruction that is about to execute in a function whose body has a
-// row: read from the code, or the body's where both agree, or the code cannot be read.
+// row: read from the code, or the body's where both agree. Where the code gives none, the body's is a guess: the
+// instruction may be in the prologue or an epilogue, unless the function has neither.
 func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row) (*Row, error) {
 	rules, err := o.code.rules(ctx, l.codeRequest(l.Bounds))
 	if err != nil {
 		return nil, err
 	}
-	row := rowIn(rules.Rows, l.Address)
-	if row == nil || isFrameOf(row, body) {
+	row, entry := rowIn(rules.Rows, l.Address), o.machine.Description.Entry
+	switch {
+	case row == nil && (entry == nil || !isFrameOf(entry, body)):
+		return &Row{Rules: body, By: trace.ByFunctionBody}, nil
+	case row == nil || isFrameOf(row, body):
 		return &Row{Rules: body, By: trace.ByCompactUnwind}, nil
 	}
 	return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil

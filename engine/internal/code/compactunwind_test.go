@@ -4,6 +4,8 @@ package code
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/macho/machotest"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -53,6 +56,42 @@ func machoRowText(r *cfi.Row) string {
 		}
 	}
 	return s
+}
+
+// TestRowsOfBodiesAreGuesses: of a program whose code is encrypted the rows of compact unwind encodings are guesses where
+// an instruction is about to execute, unless the function has no frame; behind calls they are none.
+func TestRowsOfBodiesAreGuesses(t *testing.T) {
+	plain, err := os.ReadFile("../macho/testdata/unwind-arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text, size, base = 0x4b0, 0x2cc, 0x100000000
+	path := filepath.Join(t.TempDir(), "app")
+	if err := os.WriteFile(path, machotest.Encrypted(t, plain, text, size, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded := moduleOf(t, object.NewStore(), path)
+	loaded.Arch = "aarch64"
+	m := newLibrary(t, 0, aarch64.New()).Load(loaded, Loading{})
+	t.Cleanup(m.Close)
+	found := map[trace.FoundBy]int{}
+	for pc := uint64(base + text); pc < base+text+size; pc += 4 {
+		row, err := m.Row(t.Context(), pc, true)
+		if err != nil {
+			continue // described by an FDE, or by none
+		}
+		found[row.By]++
+		isEntry := isFrameOf(m.Code.machine.Description.Entry, row.Rules)
+		if row.By == trace.ByFunctionBody && isEntry || row.By == trace.ByCompactUnwind && !isEntry {
+			t.Errorf("%#x: %s, found by %s", pc, machoRowText(row.Rules), row.By)
+		}
+		if behind, err := m.Row(t.Context(), pc+4, false); err == nil && behind.By == trace.ByFunctionBody {
+			t.Errorf("%#x: the row behind a call is found by %s", pc, behind.By)
+		}
+	}
+	if found[trace.ByFunctionBody] < 30 || found[trace.ByCompactUnwind] < 4 {
+		t.Errorf("rows found by %v, expected more", found)
+	}
 }
 
 // TestExactRowsOfMachO compares the row of every instruction of all functions with DWARF, and with the code

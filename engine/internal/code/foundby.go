@@ -7,7 +7,7 @@ import "github.com/unwindd/unwindd/engine/trace"
 // A FoundIndex is a FoundBy in a byte: profiles have millions.
 type FoundIndex uint8
 
-var allFound = [...]trace.FoundBy{trace.ByCFI, trace.ByContext, trace.ByObject, trace.ByRules, trace.ByFramePointer, trace.ByScan, trace.ByCallChain, trace.ByLaunch, trace.ByCallSite, trace.ByBreakpad, trace.ByPE, trace.ByBackChain, trace.ByRuntime, trace.ByProfiler, trace.ByFrameData, trace.ByCompactUnwind, trace.ByReport}
+var allFound = [...]trace.FoundBy{trace.ByCFI, trace.ByContext, trace.ByObject, trace.ByRules, trace.ByFramePointer, trace.ByScan, trace.ByCallChain, trace.ByLaunch, trace.ByCallSite, trace.ByBreakpad, trace.ByPE, trace.ByBackChain, trace.ByRuntime, trace.ByProfiler, trace.ByFrameData, trace.ByCompactUnwind, trace.ByReport, trace.ByFunctionBody}
 
 // IndexOf returns a FoundBy as a byte.
 func IndexOf(b trace.FoundBy) FoundIndex {

@@ -32,6 +32,7 @@ type File struct {
 	symbolCount              uint32
 	firstIndirect, indirects uint32 // of LC_DYSYMTAB
 	starts, exports, fixups  place
+	encrypted                place
 	notes                    []Note
 	threads                  []command // LC_THREAD and LC_UNIXTHREAD
 
@@ -112,6 +113,8 @@ func (f *File) take(c *command) {
 		f.entry, f.hasMain = c.u64(8), true
 	case cmdIDDylib:
 		f.id = c.text(8)
+	case cmdEncryption, cmdEncryption64:
+		f.takeEncryption(c)
 	case cmdThread, cmdUnixThread:
 		f.threads = append(f.threads, *c)
 	case cmdNote:
@@ -226,6 +229,9 @@ func (f *File) Entry() (address uint64, ok bool) {
 func (f *File) bytes(p place, part string) ([]byte, error) {
 	if p.offset > uint64(len(f.data)) || p.size > uint64(len(f.data))-p.offset {
 		return nil, fmt.Errorf("%s: %s at offset %#x, %#x bytes: the file ends at %#x", f.name, part, p.offset, p.size, len(f.data))
+	}
+	if f.Readable(p.offset, p.size) < p.size {
+		return nil, fmt.Errorf("%s: %s at offset %#x, %#x bytes: %w", f.name, part, p.offset, p.size, ErrEncrypted)
 	}
 	return f.data[p.offset : p.offset+p.size], nil
 }

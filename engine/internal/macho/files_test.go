@@ -3,9 +3,12 @@
 package macho
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/internal/macho/machotest"
 )
 
 // FuzzFiles reads everything of a file that names and debug information need.
@@ -23,6 +26,11 @@ func FuzzFiles(f *testing.F) {
 			}
 		}
 	}
+	plain, err := os.ReadFile("testdata/unwind-arm64")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(machotest.Encrypted(f, plain, 0x4b0, 0x100, 1))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		_, _ = Slices(data)
 		file, err := New("fuzz", data)
@@ -32,7 +40,9 @@ func FuzzFiles(f *testing.F) {
 		_, _ = file.DebugMap()
 		for _, s := range file.Sections() {
 			_, _ = file.Relocated(s)
+			_, _ = file.Bytes(s.Address, s.Size)
 		}
+		PutPlain(bytes.Clone(data))
 		_ = file.Exports(func(Export) {})
 		_, _ = file.FunctionStarts()
 		_, _ = file.Entry()

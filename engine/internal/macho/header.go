@@ -67,6 +67,8 @@ const (
 	cmdVersionIOS    = 0x25
 	cmdVersionTVOS   = 0x2f
 	cmdVersionWatch  = 0x30
+	cmdEncryption    = 0x21
+	cmdEncryption64  = 0x2c
 )
 
 // header is the header of a file.

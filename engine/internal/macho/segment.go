@@ -212,5 +212,8 @@ func (f *File) Bytes(address, n uint64) ([]byte, error) {
 	if skip > s.FileSize || n > s.FileSize-skip || s.Offset > uint64(len(f.data)) || skip+n > uint64(len(f.data))-s.Offset {
 		return nil, fmt.Errorf("%s: segment %s: %d bytes at address %#x: %w", f.name, s.Name, n, address, ErrNoBytes)
 	}
+	if f.Readable(s.Offset+skip, n) < n {
+		return nil, fmt.Errorf("%s: segment %s: %d bytes at address %#x: %w", f.name, s.Name, n, address, ErrEncrypted)
+	}
 	return f.data[s.Offset+skip:][:n], nil
 }

@@ -5,7 +5,6 @@ package machocore
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
 )
@@ -33,6 +32,8 @@ const (
 	maxHeader       = 1 << 20   // bytes of one header and its load commands
 	maxAllHeaders   = 256 << 20 // of all of them
 	headerSize      = 32
+	pageSize        = 4096    // the smallest distance of images in the shared cache
+	maxPages        = 1 << 20 // that are searched for dyld
 )
 
 // findImages finds the images: the ones in notes, else in the list of dyld, else the ones whose headers are at the
@@ -152,19 +153,46 @@ const (
 
 // addFromDyld adds the images of the list that dyld keeps for debuggers. dyld is found by its header.
 func (c *Core) addFromDyld() {
-	for dyld := range c.headers {
-		if dyld.file.Type() != macho.TypeDylinker {
-			continue
-		}
-		dyld.path = cmp.Or(dyld.path, dyldPath)
-		c.addImage(dyld)
-		if address, ok := c.infosOf(dyld); ok {
-			c.addInfos(address)
-		} else {
-			c.problem("dyld at address %#x: its list of images is not found", dyld.address)
-		}
+	dyld := c.findDyld()
+	if dyld == nil {
 		return
 	}
+	dyld.path = cmp.Or(dyld.path, dyldPath)
+	c.addImage(dyld)
+	if address, ok := c.infosOf(dyld); ok {
+		c.addInfos(address)
+	} else {
+		c.problem("dyld at address %#x: its list of images is not found", dyld.address)
+	}
+}
+
+// findDyld returns dyld, whose header is at the beginning of a range of memory, or, in the shared cache, of any page
+// of code; nil where the core lacks it.
+func (c *Core) findDyld() *image {
+	for im := range c.headers {
+		if im.file.Type() == macho.TypeDylinker {
+			return im
+		}
+	}
+	defer c.ReleasePages()
+	pages := maxPages
+	for i := range c.memory {
+		p := &c.memory[i]
+		if p.protection&macho.CanExecute == 0 {
+			continue
+		}
+		for at := pageSize; at+headerSize <= len(p.data) && pages > 0; at += pageSize {
+			pages--
+			if head := p.data[at:]; !macho.IsMachO(head) || le.Uint32(head[12:]) != macho.TypeDylinker {
+				continue
+			}
+			im := &image{address: p.start + uint64(at)} //nolint:gosec // not negative
+			if c.readHeader(im); im.file != nil {
+				return im
+			}
+		}
+	}
+	return nil
 }
 
 // infosOf returns the address of dyld's list: its section, or its symbol.
@@ -174,7 +202,7 @@ func (c *Core) infosOf(dyld *image) (address uint64, ok bool) {
 		return 0, false
 	}
 	for _, s := range dyld.file.Sections() {
-		if s.Name == dyldSection && strings.HasPrefix(s.Segment, "__DATA") {
+		if s.Name == dyldSection {
 			return s.Address + slide, true
 		}
 	}

@@ -122,7 +122,7 @@ func TestRegistersAreThoseOfTheStates(t *testing.T) {
 		value  uint64
 	}{
 		{0, "x29", 0x1000}, {0, "x30", 0x2000}, {0, "sp", 0x3000}, {0, "pc", 0x4000}, {0, "cpsr", 0x60000000},
-		{0, "pauth_cmask", ^uint64(1<<47 - 1)}, {1, "pc", 4}, {1, "x29", 1},
+		{0, "pauth_cmask", ^uint64(1<<47-1) &^ kernelBit}, {1, "pc", 4}, {1, "x29", 1},
 	} {
 		if got := number(t, c, want.thread, want.name); got != want.value {
 			t.Errorf("thread %d: %s is %#x, expected %#x", want.thread, want.name, got, want.value)
@@ -133,6 +133,47 @@ func TestRegistersAreThoseOfTheStates(t *testing.T) {
 	}
 	if c.Threads()[0].ID != "775" || c.Threads()[1].ID != "12" || c.Threads()[0].Crashed {
 		t.Errorf("%+v", c.Threads()[0])
+	}
+}
+
+// TestSignaturesAreOfTheHalfOfTheAddressSpace: the numbers of bits of both halves, by the versions of the note, which the
+// kernel writes of processes and of itself, and lldb of both.
+func TestSignaturesAreOfTheHalfOfTheAddressSpace(t *testing.T) {
+	const kernel, process = uint64(0xfffffe0007123450), uint64(0x123456780)
+	three := func(bits uint32) []uint32 { return []uint32{3, bits, 0, 0} }
+	four := func(low, high uint32) []uint32 { return []uint32{4, low, high, 0} }
+	for _, x := range []struct {
+		what          string
+		note          []uint32
+		plain, signed uint64
+		want, mask    uint64
+	}{
+		{what: "a process without a note", plain: process, signed: process | 0x5a<<56 | 0x2a<<48, want: process, mask: 0xff7f800000000000},
+		{what: "a process of 47 bits", note: three(47), plain: process, signed: process | 0xa5<<56 | 0x7f<<48, want: process, mask: 0xff7f800000000000},
+		{what: "a process of 39 bits", note: three(39), plain: process, signed: process | 0x15a5<<40, want: process, mask: 0xff7fff8000000000},
+		{what: "the kernel", note: three(47), plain: kernel, signed: kernel &^ (0x5a<<56 | 0x2a<<48), want: kernel, mask: 0xff7f800000000000},
+		{what: "the kernel without a note", plain: kernel, signed: kernel &^ (0x2a << 48), want: kernel &^ (0x2a << 48)},
+		{what: "the kernel of two numbers", note: four(39, 47), plain: kernel, signed: kernel &^ (0x5a << 56), want: kernel, mask: 0xff7f800000000000},
+		{what: "a process of two numbers", note: four(39, 47), plain: process, signed: process | 0xa5<<40, want: process, mask: 0xff7fff8000000000},
+		{what: "a process, of which the number of the kernel is known", note: four(0, 47), plain: process, signed: process | 1<<48, want: process, mask: 0xff7f800000000000},
+		{what: "no signatures", note: three(64), plain: process, signed: process | 1<<48, want: process | 1<<48},
+	} {
+		b := &machocoretest.Builder{Machine: macho.MachineARM64, Subtype: macho.SubtypeARM64E}
+		b.Thread(general(x.plain, x.signed, x.plain, x.plain))
+		if x.note != nil {
+			var note []byte
+			for _, v := range x.note {
+				note = binary.LittleEndian.AppendUint32(note, v)
+			}
+			b.Note("addrable bits", note)
+		}
+		c := open(t, b)
+		if got := number(t, c, 0, "x30"); got != x.want {
+			t.Errorf("%s: %#x becomes %#x, expected %#x; problems %q", x.what, x.signed, got, x.want, c.Info().Problems)
+		}
+		if pc, mask := number(t, c, 0, "pc"), number(t, c, 0, "pauth_cmask"); pc != x.plain || mask != x.mask {
+			t.Errorf("%s: PC %#x, expected %#x; mask %#x, expected %#x", x.what, pc, x.plain, mask, x.mask)
+		}
 	}
 }
 
@@ -225,31 +266,34 @@ func TestImagesAreFound(t *testing.T) {
 	}
 }
 
-// TestDyldsListIsRead: without notes dyld's header leads to its list, which names images.
+// TestDyldsListIsRead: without notes dyld's header leads to its list, which names images, also where it is in the middle
+// of the shared cache.
 func TestDyldsListIsRead(t *testing.T) {
-	dyld := header(macho.TypeDylinker, 0, 0, "")
-	// The section of dyld's list takes the place of its code's.
-	section := bytes.Index(dyld, []byte("__text\x00"))
-	copy(dyld[section:], "__all_image_info__DATA\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	const infos, list, path, image = textAt + 0x400, 0x7000, 0x7100, 0x200000000
-	memory := page(dyld)
-	copy(memory[infos-textAt:], slices.Concat([]byte{15, 0, 0, 0, 1, 0, 0, 0}, machocoretest.Words(list, 0, 0, textAt)))
-	b := &machocoretest.Builder{Machine: macho.MachineARM64}
-	b.Thread(general(1, 2, 3, 4))
-	b.Segment(machocoretest.Segment{Address: textAt, Data: memory, Protection: readText})
-	entries := append(machocoretest.Words(image, path, 0), make([]byte, path-list-24)...)
-	b.Segment(machocoretest.Segment{Address: list, Data: append(entries, "/bin/p\x00"...), Protection: macho.CanRead})
-	b.Segment(machocoretest.Segment{Address: image, Data: page(header(macho.TypeExecute, 0, 0, "")), Protection: readText})
-	c := open(t, b)
-	var paths []string
-	for _, m := range c.Modules() {
-		paths = append(paths, m.Path)
-	}
-	if !slices.Equal(paths, []string{dyldPath, "/bin/p"}) || len(c.Info().Problems) != 0 {
-		t.Errorf("%q, problems %q", paths, c.Info().Problems)
-	}
-	if c.Info().Facts.Process.Main != image {
-		t.Errorf("%+v", c.Info().Facts.Process)
+	for _, skip := range []uint64{0, 0x3000} {
+		dyld := header(macho.TypeDylinker, 0, 0, "")
+		// The section of dyld's list takes the place of its code's.
+		section := bytes.Index(dyld, []byte("__text\x00"))
+		copy(dyld[section:], "__all_image_info__DATA\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+		const infos, list, path, image = textAt + 0x400, 0x7000, 0x7100, 0x200000000
+		memory := page(dyld)
+		copy(memory[infos-textAt:], slices.Concat([]byte{15, 0, 0, 0, 1, 0, 0, 0}, machocoretest.Words(list, 0, 0, textAt)))
+		b := &machocoretest.Builder{Machine: macho.MachineARM64}
+		b.Thread(general(1, 2, 3, 4))
+		b.Segment(machocoretest.Segment{Address: textAt - skip, Data: append(make([]byte, skip), memory...), Protection: readText})
+		entries := append(machocoretest.Words(image, path, 0), make([]byte, path-list-24)...)
+		b.Segment(machocoretest.Segment{Address: list, Data: append(entries, "/bin/p\x00"...), Protection: macho.CanRead})
+		b.Segment(machocoretest.Segment{Address: image, Data: page(header(macho.TypeExecute, 0, 0, "")), Protection: readText})
+		c := open(t, b)
+		var paths []string
+		for _, m := range c.Modules() {
+			paths = append(paths, m.Path)
+		}
+		if !slices.Equal(paths, []string{dyldPath, "/bin/p"}) || len(c.Info().Problems) != 0 {
+			t.Errorf("%q, problems %q", paths, c.Info().Problems)
+		}
+		if c.Info().Facts.Process.Main != image {
+			t.Errorf("%+v", c.Info().Facts.Process)
+		}
 	}
 }
 

@@ -53,6 +53,9 @@ func (c *Core) newModule(im *image, isExe bool) *target.Module {
 			}
 			m.Object, m.File, m.Problem = o, "", ""
 		}
+	} else if o := c.decrypted(im, m.Object); o != nil {
+		_ = m.Object.Close()
+		m.Object = o
 	}
 	m.Segments = c.segments(im, m.Object)
 	return m
@@ -123,6 +126,7 @@ func (c *Core) assemble(im *image) *object.Object {
 	}
 	slide, _ := im.slide()
 	header := bytes.Clone(im.header)
+	macho.PutPlain(header)
 	var b []byte
 	if hasCode := len(c.memory.read(text.Address+slide, min(text.MemSize, headerSize+1))) > headerSize; !hasCode {
 		return nil
@@ -154,6 +158,41 @@ func (c *Core) assemble(im *image) *object.Object {
 	}
 	if c.otherCode(o) != "" {
 		_ = o.Close()
+		return nil
+	}
+	return o
+}
+
+// decrypted makes an object of a file of which a part is encrypted: memory has that part as the system decrypted it. It is
+// nil where nothing is encrypted, and where the core lacks some of the part.
+func (c *Core) decrypted(im *image, file *object.Object) *object.Object {
+	f := file.MachO()
+	start, size := f.Encrypted()
+	n := uint64(len(file.Data()))
+	if size == 0 || f.Text() == nil || start+size > n || n > min(maxImage, c.imageBudget) {
+		return nil
+	}
+	c.imageBudget -= n
+	b := bytes.Clone(file.Data())
+	left := size
+	for _, s := range f.Segments() {
+		from, to := max(start, s.Offset), min(start+size, s.Offset+min(s.FileSize, s.MemSize, n))
+		if from >= to {
+			continue
+		}
+		part := c.memory.read(im.startOf(s, f.Text().Address)+(from-s.Offset), to-from)
+		if uint64(len(part)) < to-from {
+			return nil
+		}
+		copy(b[from:], part)
+		left -= min(left, to-from)
+	}
+	if left > 0 {
+		return nil
+	}
+	macho.PutPlain(b)
+	o, err := c.finder.Store.Image(file.Name(), b, nil)
+	if err != nil {
 		return nil
 	}
 	return o

@@ -4,6 +4,7 @@ package machocore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,7 +17,8 @@ import (
 
 // notes has what the notes of a core tell.
 type notes struct {
-	bits      uint32   // of an address; 0: not known
+	bits      uint32   // of an address of the lower half of the address space, where processes are; 0: not known
+	highBits  uint32   // of one of the upper half, where the kernel is
 	threadIDs []string // of all threads, in their order; nil: not known
 	images    []*image
 	hasImages bool   // there is a list of all images
@@ -66,24 +68,34 @@ func need(b []byte, n int) error {
 	return nil
 }
 
-// Versions of "addrable bits". From the fourth on low and high addresses have their own number.
+// Numbers of "addrable bits".
 const (
 	leastBits = 32
 	mostBits  = 64
 )
 
+// readBits reads a version, and how many bits of an address are not a signature's: a number, from version 4 on one
+// for each half of the address space; a half without a number has that of the other.
 func (c *Core) readBits(b []byte) error {
-	if err := need(b, 8); err != nil {
+	if err := need(b, 12); err != nil {
 		return err
 	}
-	version, bits := le.Uint32(b), le.Uint32(b[4:])
-	if version < 3 || version > 4 {
+	version, low := le.Uint32(b), le.Uint32(b[4:])
+	high := low
+	switch version {
+	case 3:
+	case 4:
+		high = cmp.Or(le.Uint32(b[8:]), low)
+		low = cmp.Or(low, high)
+	default:
 		return fmt.Errorf("version %d, expected 3 or 4", version)
 	}
-	if bits != 0 && (bits < leastBits || bits > mostBits) {
-		return fmt.Errorf("addresses of %d bits, expected %d to %d", bits, leastBits, mostBits)
+	for _, bits := range []uint32{low, high} {
+		if bits != 0 && (bits < leastBits || bits > mostBits) {
+			return fmt.Errorf("addresses of %d bits, expected %d to %d", bits, leastBits, mostBits)
+		}
 	}
-	c.notes.bits = bits
+	c.notes.bits, c.notes.highBits = low, high
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package machocore
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -16,7 +17,7 @@ const (
 	codeMask = "pauth_cmask"
 	// userBits is the size of the addresses of processes of macOS and iOS.
 	userBits = 47
-	// kernelBit is set in addresses of the kernel, whose signatures are not told apart here.
+	// kernelBit is set in addresses of the upper half of the address space, the kernel's. It is no part of a signature.
 	kernelBit = 1 << 55
 )
 
@@ -105,33 +106,38 @@ func (c *Core) finish(th *trace.Thread, m *machine) {
 	if !ok || len(m.pointers) == 0 {
 		return
 	}
-	mask := c.signatures()
-	if pc&kernelBit != 0 {
-		mask = 0
-	}
+	mask := c.signatures(pc)
 	th.Registers.Set(r.Number, le.AppendUint64(nil, mask))
 	for _, name := range m.pointers {
 		p, ok := d.RegisterByName(name)
 		if !ok {
 			continue
 		}
-		if value, ok := th.Registers.Uint64(p.Number, d.ByteOrder); ok && value&mask != 0 && value&kernelBit == 0 {
-			th.Registers.Set(p.Number, le.AppendUint64(nil, value&^mask))
+		value, ok := th.Registers.Uint64(p.Number, d.ByteOrder)
+		switch {
+		case !ok:
+			continue
+		case value&kernelBit != 0:
+			value |= mask
+		default:
+			value &^= mask
 		}
+		th.Registers.Set(p.Number, le.AppendUint64(nil, value))
 	}
 }
 
-// signatures returns the bits of an address that pointer authentication may have set: those above the
-// addresses of the process, of which macOS ignores none.
-func (c *Core) signatures() uint64 {
-	bits := c.notes.bits
-	if bits == 0 {
-		bits = userBits
+// signatures returns the bits of an address that pointer authentication may have changed, of a thread with a
+// PC: those above the addresses of its half of the address space, of which macOS ignores none. How many bits an
+// address of the kernel has is not known where the core does not say it.
+func (c *Core) signatures(pc uint64) uint64 {
+	bits := cmp.Or(c.notes.bits, userBits)
+	if pc&kernelBit != 0 {
+		bits = c.notes.highBits
 	}
-	if bits >= mostBits {
+	if bits == 0 || bits >= mostBits {
 		return 0
 	}
-	return ^(uint64(1)<<bits - 1)
+	return ^(uint64(1)<<bits - 1) &^ kernelBit
 }
 
 // crash sets the facts of the thread that crashed.

@@ -134,6 +134,40 @@ func TestWhatLibrariesOfMacOSLeftIsRead(t *testing.T) {
 	}
 }
 
+// TestCrashpadsDumpsOfMacOS has the streams as Crashpad writes them on macOS: the UUID of an image as a record of PDB 7.0 of
+// age 0, exceptions of Mach with all their codes as parameters, MINIDUMP_MISC_INFO_5, and the messages that libraries
+// left for reports as annotations of their modules.
+func TestCrashpadsDumpsOfMacOS(t *testing.T) {
+	const darwin, address = 0x8101, 0x1234
+	for _, order := range orders {
+		b := minidumptest.New(order)
+		b.System(12, darwin)
+		b.Exception(1, 0x101, address, 1, 0x7_0000_0101, address)
+		uuid := b.Pack(uint32(0x0f1e2d3c), uint16(0x4b5a), uint16(0x6978), []byte{0x87, 0x96, 0xa5, 0xb4, 0xc3, 0xd2, 0xe1, 0xf0})
+		module := func(base uint64, name string) []byte {
+			record := b.Part(uint32(0x53445352), uuid, uint32(0), name+"\x00")
+			return b.Pack(base, uint32(0x4000), uint32(0), uint32(0x60000000), b.Text("/usr/lib/"+name), make([]byte, 52), record, uint64(0), uint64(0), uint64(0))
+		}
+		b.Stream(uint32(StreamModuleList), uint32(2), module(0x100000000, "app"), module(0x180000000, "libsystem_c.dylib"))
+		misc := append(b.Pack(uint32(misc5Size), uint32(0x1f7), uint32(4242), uint32(1600000000)), make([]byte, misc5Size-16)...)
+		copy(misc[misc4:], b.Wide("macOS 12.5 (21G72)"))
+		b.Stream(uint32(StreamMiscInfo), misc)
+		none := uint64(0)
+		info := b.Part(uint32(1), b.Part(uint32(2), b.Narrow("abort() called"), b.Narrow("dyld: in dlopen()")), none, none)
+		simple := b.Part(uint32(1), b.Narrow("ver"), b.Narrow("1.2"))
+		b.Stream(uint32(StreamCrashpadInfo), uint32(1), uuid, uuid, simple, b.Part(uint32(1), uint32(1), info), uint32(0), uint64(0))
+		d := read(t, b)
+		f := d.Facts()
+		same(t, "crash", []any{f.Crash.Name, f.Crash.Address, f.Crash.HasAddress}, []any{"EXC_BAD_ACCESS / EXC_ARM_DA_ALIGN", uint64(address), true})
+		same(t, "process", []any{f.Process.ID, f.Process.Created.Unix(), d.Misc.BuildString}, []any{int64(4242), int64(1600000000), "macOS 12.5 (21G72)"})
+		same(t, "annotations", f.Annotations, []trace.Annotation{
+			{Name: "ver", Value: "1.2"}, {Module: "/usr/lib/libsystem_c.dylib", Value: "abort() called"}, {Module: "/usr/lib/libsystem_c.dylib", Value: "dyld: in dlopen()"},
+		})
+		const id = "0F1E2D3C4B5A69788796A5B4C3D2E1F0"
+		same(t, "identity", []any{d.CodeID(&d.Modules[0]), d.Modules[1].Identity.DebugID(), d.Modules[1].Identity.File}, []any{id, id + "0", "libsystem_c.dylib"})
+	}
+}
+
 // What is no JSON is not handed on as such.
 func TestSoftErrorsAreJSON(t *testing.T) {
 	for text, want := range map[string]string{"": "", "[1]\x00": "[1]", "{": "", "oops": ""} {
