@@ -122,6 +122,11 @@ func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row) (*Row,
 // the result. Rows that were read from the code are by address, and are replaced by the body's where both agree; code
 // of none has the body's. A nil body has no row.
 func RowsAroundBody(read []cfi.Row, body *cfi.Row, start, end uint64, yield func(*cfi.Row) bool) bool {
+	return rowsAround(read, body, start, end, isFrameOf, yield)
+}
+
+// rowsAround is RowsAroundBody with a function that reports whether a row that was read agrees with the body's.
+func rowsAround(read []cfi.Row, body *cfi.Row, start, end uint64, agrees func(row, body *cfi.Row) bool, yield func(*cfi.Row) bool) bool {
 	part := func(row *cfi.Row, from, to uint64) bool {
 		if from >= to || row == nil {
 			return true
@@ -134,7 +139,7 @@ func RowsAroundBody(read []cfi.Row, body *cfi.Row, start, end uint64, yield func
 	for i := first; i < len(read) && read[i].Start < end; i++ {
 		row := &read[i]
 		from, to := max(row.Start, start), min(row.End, end)
-		if from >= to || !isCFA(row) || body != nil && isFrameOf(row, body) {
+		if from >= to || !isCFA(row) || body != nil && agrees(row, body) {
 			continue
 		}
 		if !part(body, start, from) || !part(row, from, to) {
@@ -157,8 +162,16 @@ func RowsAroundFDE(read []cfi.Row, fde *cfi.FDE, yield func(*cfi.Row) bool) erro
 		if row.CFA.Kind != cfi.CFARegister {
 			return yield(row)
 		}
-		return RowsAroundBody(read, row, row.Start, row.End, yield)
+		return rowsAround(read, row, row.Start, row.End, hasCallerOf, yield)
 	})
+}
+
+// hasCallerOf reports whether two rows have the same CFA and return address. One that is read from the code has no rule
+// of a saved register that did not change yet.
+func hasCallerOf(a, b *cfi.Row) bool {
+	x, _ := a.Rule(a.ReturnAddress)
+	y, _ := b.Rule(b.ReturnAddress)
+	return a.CFA.Kind == b.CFA.Kind && a.CFA.Register == b.CFA.Register && a.CFA.Offset == b.CFA.Offset && x.Kind == y.Kind && x.Offset == y.Offset
 }
 
 // isFrameOf reports whether a row has the CFA of a body's, and all that is saved in the body.
