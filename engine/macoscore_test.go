@@ -21,7 +21,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
 	"github.com/unwindd/unwindd/engine/internal/target/machocore/machocoretest"
-	"github.com/unwindd/unwindd/engine/internal/target/minidump/minidumptest"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/aarch64"
@@ -174,7 +173,7 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	}
 	defer target.Close()
 	if from == "file" {
-		checkMacOSDump(t, e, target, m, truth)
+		checkMacOSDump(t, e, target, truth)
 	}
 	wrong, shorter := 0, 0
 	for i, th := range target.Threads() {
@@ -221,20 +220,12 @@ func macOSCore(t *testing.T, m *macMachine, f *macho.File, b []byte, path string
 	return core, m.fill(t, core, chainOf(t, f))
 }
 
-// checkMacOSDump wants the stacks of a core in a minidump that has no code, too. Its modules have the UUIDs of their
-// files, of which Breakpad writes the first three numbers in the dump's byte order.
-func checkMacOSDump(t *testing.T, e *Engine, core *Target, m *macMachine, truth [][]uint64) {
+// checkMacOSDump wants the stacks of a core in a minidump that has no code, too, by the program and by its symbol file.
+func checkMacOSDump(t *testing.T, e *Engine, core *Target, truth [][]uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made.dmp")
-	guid := func(b *minidumptest.Builder, id []byte) []byte {
-		be := binary.BigEndian
-		return b.Pack("RSDS", be.Uint32(id), be.Uint16(id[4:]), be.Uint16(id[6:]), id[8:16], uint32(0), "chain\x00")
-	}
-	w := dumpWriter{9, x86_64.Description(), 1232, func(c []byte) { binary.LittleEndian.PutUint32(c[48:], 0x10000b) }}
-	if m.number == macho.MachineARM64 {
-		w = dumpWriter{12, aarch64.Description(), 912, func(c []byte) { binary.LittleEndian.PutUint32(c, 0x400007) }}
-	}
-	w.write(t, core, path, guid)
+	macDumps[core.Threads()[0].Arch].write(t, core, path, macIdentity)
+	compareWithSymbols(t, core, path, storeOfSymbols(t, e, core.Modules()[0].File))
 	dump, err := e.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
@@ -80,7 +82,10 @@ func (f *symbolsFlags) run(args []string) error {
 	}
 	defer remotes.Close()
 	collectOften()
+	plugins, end := f.findPlugins()
+	defer end()
 	options := symbolize.Options{
+		Plugins: plugins,
 		Sysroot: f.sysroot, DebugDirs: f.debugDirs, Remote: remotes.Debuginfod, Symbols: remotes.Stores, Package: f.dwp, Log: f.log(),
 		Warn: func(text string) { messages.Printf("unwindd: %s\n", text) },
 	}
@@ -91,6 +96,20 @@ func (f *symbolsFlags) run(args []string) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// findPlugins returns a function that finds the plugins when they are needed, and one that ends them.
+func (f *symbolsFlags) findPlugins() (find func() (*plugin.Manager, error), end func()) {
+	var found *plugin.Manager
+	find = sync.OnceValues(func() (m *plugin.Manager, err error) {
+		found, err = f.manager()
+		return found, err
+	})
+	return find, func() {
+		if found != nil {
+			found.Close()
+		}
+	}
 }
 
 // file writes the symbol file of one file.

@@ -9,6 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -23,9 +24,10 @@ type File struct {
 	file     *object.Object // Object, or the same before its sections were given addresses
 	resolver *resolve.Resolver
 	symbols  func() *aliases
-	answers  []string    // of servers that lack its debug file: see object.Answers
-	isNoName atomic.Bool // an answer had no function
-	isNoLine atomic.Bool // an answer had no line
+	plugins  func() (*plugin.Manager, error) // see Options
+	answers  []string                        // of servers that lack its debug file: see object.Answers
+	isNoName atomic.Bool                     // an answer had no function
+	isNoLine atomic.Bool                     // an answer had no line
 }
 
 // A Lack is a file without debug information, for lack of which answers are incomplete.

@@ -26,8 +26,8 @@ type WrittenSymbols struct {
 }
 
 // WriteSymbolFile writes Breakpad's symbol file of a file, with the names and lines that
-// Frames has, and the rows of its call frame information or unwind codes; frame data of a PDB file
-// is written, too. The error comes from w, or concerns
+// Frames has, and the rows of its call frame information, unwind codes or compact unwind encodings;
+// frame data of a PDB file is written, too. The error comes from w, or concerns
 // the file as a whole. The file must not be used elsewhere meanwhile.
 func (f *File) WriteSymbolFile(w io.Writer) (WrittenSymbols, error) {
 	x := &symbolSource{File: f}
@@ -86,6 +86,9 @@ func (x *symbolSource) open() (err error) {
 	x.done.HasDebugInfo = x.code != nil
 	if x.Object.IsPDB() && !x.isWin32() {
 		x.problem(fmt.Errorf("%s: how its functions are unwound is in the image alone: there are no STACK CFI records; give the .exe or .dll, beside which the PDB file is found", x.Object.Name()))
+	}
+	if err := x.missingUnwind(); err != nil {
+		x.problem(err)
 	}
 	x.shared = x.sharedCode()
 	symbols := x.resolver.Functions()

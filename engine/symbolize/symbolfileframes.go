@@ -12,24 +12,27 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/breakpad"
 )
 
-// framePiece is a range of code whose rows an FDE has.
+// framePiece is a range of code whose rows an FDE has, or a compact unwind encoding.
 type framePiece struct {
 	start, end uint64
 	offset     uint64 // of the FDE in the section
-	table      int
+	table      int    // compactTable: offset is the number of an entry
 }
 
-// tables are the sections of call frame information, in the order of lookup: the object's,
+// tables are the sections of call frame information, in the order of lookup: the object's, which are own ones,
 // and the .debug_frame of its debug file, whose .eh_frame has no bytes.
-func (x *symbolSource) tables() (list []code.FrameTable) {
-	all := code.FrameTables(x.Object)
+func (x *symbolSource) tables() (list []code.FrameTable, own int) {
+	list = x.readable(code.FrameTables(x.Object))
+	own = len(list)
 	if x.Debug != nil {
-		for _, t := range code.FrameTables(x.Debug) {
-			if t.Section == ".debug_frame" {
-				all = append(all, t)
-			}
-		}
+		apart := code.FrameTables(x.Debug)
+		list = append(list, x.readable(slices.DeleteFunc(apart, func(t code.FrameTable) bool { return t.Section != ".debug_frame" }))...)
 	}
+	return list, own
+}
+
+// readable returns the tables that can be read. The others are problems.
+func (x *symbolSource) readable(all []code.FrameTable) (list []code.FrameTable) {
 	for _, t := range all {
 		if t.Err != nil {
 			x.problem(t.Err)
@@ -49,41 +52,62 @@ func (x *symbolSource) problem(err error) {
 	}
 }
 
-// frames calls yield with the code of every FDE, or of every function with unwind codes, by address.
+// frames calls yield with the code of every FDE and of every compact unwind encoding, or of every function
+// with unwind codes, by address.
 func (x *symbolSource) frames(yield func(*breakpad.SourceFrame) bool) error {
 	if list := x.windowsFunctions(); len(list) > 0 {
 		x.windowsFrames(list, yield)
 		return nil
 	}
-	tables := x.tables()
-	pieces := x.framePieces(tables)
+	tables, own := x.tables()
+	var pieces []framePiece
+	machO := x.machOFrames()
+	if machO != nil {
+		pieces = machO.divide(tables, own)
+	} else {
+		pieces = x.framePieces(tables)
+	}
 	var frame breakpad.SourceFrame
-	for _, p := range pieces {
-		fde, err := tables[p.table].FDEAt(p.offset)
-		if err != nil {
-			x.problem(err)
-			continue
+	for i := range pieces {
+		p := &pieces[i]
+		var rows func(yield func(*cfi.Row) bool) error
+		if p.table == compactTable {
+			rows = machO.rows(p)
+		} else {
+			fde, err := tables[p.table].FDEAt(p.offset)
+			if err != nil {
+				x.problem(err)
+				continue
+			}
+			if rows = fde.Rows; machO != nil {
+				rows = machO.rowsOf(fde)
+			}
 		}
 		frame.Range = breakpad.Range{Start: p.start - x.base, End: p.end - x.base}
-		frame.Rows = func(yield func(*cfi.Row) bool) error {
-			err := fde.Rows(func(row *cfi.Row) bool {
-				row.Start -= x.base
-				row.End -= x.base
-				isMore := yield(row)
-				row.Start += x.base
-				row.End += x.base
-				return isMore
-			})
-			if err != nil {
-				x.problem(err) // the rows before it are valid
-			}
-			return nil
-		}
+		frame.Rows = x.fromBase(rows)
 		if !yield(&frame) {
 			break
 		}
 	}
 	return nil
+}
+
+// fromBase returns rows whose addresses count from the file's base. An error is a problem: the rows before it are valid.
+func (x *symbolSource) fromBase(rows func(yield func(*cfi.Row) bool) error) func(yield func(*cfi.Row) bool) error {
+	return func(yield func(*cfi.Row) bool) error {
+		err := rows(func(row *cfi.Row) bool {
+			row.Start -= x.base
+			row.End -= x.base
+			isMore := yield(row)
+			row.Start += x.base
+			row.End += x.base
+			return isMore
+		})
+		if err != nil {
+			x.problem(err)
+		}
+		return nil
+	}
 }
 
 // framePieces divides code among FDEs. Most code has one.

@@ -15,6 +15,7 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/internal/symbol/resolve"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
@@ -42,6 +43,9 @@ type Options struct {
 	Relocations func(machine uint16) []reloc.Entry
 	// Formats are formats of files with code objects inside, other than ELF; nil: none.
 	Formats object.Formats
+	// Plugins returns the architectures that read code for symbol files of programs whose unwind information
+	// leaves out prologues and epilogues, as that of macOS does; nil: code is not read.
+	Plugins func() (*plugin.Manager, error)
 	// Warn, where it is not nil, receives a sentence about each problem of a file, each debug
 	// file that could not be used, and debug information that cannot be relocated. Questions
 	// are then answered without these.
@@ -54,8 +58,8 @@ type Options struct {
 // ErrNoBuildID means that no file with a build ID was found.
 var ErrNoBuildID = errors.New("could not find build ID")
 
-// Symbolizer opens files and finds the names of their code and data. It starts no plugin,
-// keeps the files that it opened, and may be used concurrently.
+// Symbolizer opens files and finds the names of their code and data. It starts no plugin
+// but Options.Plugins, keeps the files that it opened, and may be used concurrently.
 type Symbolizer struct {
 	options Options
 
@@ -185,7 +189,7 @@ func (s *Symbolizer) newFileOf(finder *object.Finder, o *object.Object) *File {
 	o = s.layOut(file)
 	s.relocate(o)
 	debug, answers := s.findDebug(finder, o)
-	f := &File{Object: o, file: file, Debug: debug, answers: answers}
+	f := &File{Object: o, file: file, Debug: debug, plugins: s.options.Plugins, answers: answers}
 	f.resolver = resolve.NewWith(o, debug, dwarf.Options{Finder: finder, Package: s.options.Package})
 	f.symbols = sync.OnceValue(f.readSymbols)
 	return f

@@ -5,6 +5,7 @@ package code
 import (
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/internal/macho"
@@ -119,6 +120,62 @@ func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row) (*Row,
 		return &Row{Rules: body, By: trace.ByCompactUnwind}, nil
 	}
 	return &Row{Rules: row, By: trace.ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
+}
+
+// RowsAroundBody calls yield with the rows of code of a function whose body has a row, until it returns false, which is
+// the result. Rows that were read from the code are by address, and are replaced by the body's where both agree; code
+// of none has the body's. A nil body has no row.
+func RowsAroundBody(read []cfi.Row, body *cfi.Row, start, end uint64, yield func(*cfi.Row) bool) bool {
+	return rowsAround(read, body, start, end, isFrameOf, yield)
+}
+
+// rowsAround is RowsAroundBody with a function that reports whether a row that was read agrees with the body's.
+func rowsAround(read []cfi.Row, body *cfi.Row, start, end uint64, agrees func(row, body *cfi.Row) bool, yield func(*cfi.Row) bool) bool {
+	part := func(row *cfi.Row, from, to uint64) bool {
+		if from >= to || row == nil {
+			return true
+		}
+		piece := *row
+		piece.Start, piece.End = from, to
+		return yield(&piece)
+	}
+	first := sort.Search(len(read), func(i int) bool { return read[i].End > start })
+	for i := first; i < len(read) && read[i].Start < end; i++ {
+		row := &read[i]
+		from, to := max(row.Start, start), min(row.End, end)
+		if from >= to || !isCFA(row) || body != nil && agrees(row, body) {
+			continue
+		}
+		if !part(body, start, from) || !part(row, from, to) {
+			return false
+		}
+		start = to
+	}
+	return part(body, start, end)
+}
+
+// RowsAroundFDE calls yield with the rows of an FDE, and with rows that were read from the code of its function
+// where these are others: in prologues and epilogues, which FDEs for macOS leave out. Rows of the code count
+// if they find the return address where the FDE has it at calls.
+func RowsAroundFDE(read []cfi.Row, fde *cfi.FDE, yield func(*cfi.Row) bool) error {
+	atCalls, ok := lastingFrame(fde)
+	if !ok || fde.CIE.SignalFrame || !hasFrame(read, &atCalls) {
+		return fde.Rows(yield)
+	}
+	return fde.Rows(func(row *cfi.Row) bool {
+		if row.CFA.Kind != cfi.CFARegister {
+			return yield(row)
+		}
+		return rowsAround(read, row, row.Start, row.End, hasCallerOf, yield)
+	})
+}
+
+// hasCallerOf reports whether two rows have the same CFA and return address. One that is read from the code has no rule
+// of a saved register that did not change yet.
+func hasCallerOf(a, b *cfi.Row) bool {
+	x, _ := a.Rule(a.ReturnAddress)
+	y, _ := b.Rule(b.ReturnAddress)
+	return a.CFA.Kind == b.CFA.Kind && a.CFA.Register == b.CFA.Register && a.CFA.Offset == b.CFA.Offset && x.Kind == y.Kind && x.Offset == y.Offset
 }
 
 // isFrameOf reports whether a row has the CFA of a body's, and all that is saved in the body.
