@@ -14,8 +14,8 @@ import (
 
 // This file gives what an object file describes the addresses of the program.
 
-// moveLocation gives a location of an object file the addresses of the program; false where the program does not have
-// what is there.
+// moveLocation gives a location of an object file the addresses of the program; false where it is of data that the
+// program does not have.
 func (l *Location) moveLocation() (ok bool, err error) {
 	b := l.Unit.b
 	if !b.main().isPart {
