@@ -4,6 +4,7 @@ package symbolize_test
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
@@ -100,6 +101,51 @@ func TestObjectFilesGiveWhatDSYMsGive(t *testing.T) {
 		}
 		if inlined < 8 || methods < 8 {
 			t.Errorf("%s: %d addresses of inlined calls, %d of a method", machine, inlined, methods)
+		}
+	}
+}
+
+// machoData are the variables at all addresses of a program's data, and the variables of its functions.
+func machoData(t *testing.T, path string) (list []string) {
+	t.Helper()
+	s := symbolize.New(symbolize.Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	f, err := s.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range f.Object.Sections() {
+		isCode := section.Name == ".text"
+		if section.Flags&elf.SHF_ALLOC == 0 || section.Flags&elf.SHF_EXECINSTR != 0 && !isCode {
+			continue
+		}
+		for a := section.Address; a < section.Address+section.Size; a++ {
+			if isCode {
+				list = append(list, fmt.Sprintf("%#x %+v", a, f.Locals(a)))
+			}
+			list = append(list, fmt.Sprintf("%#x %+v", a, f.Data(a)))
+		}
+	}
+	if problems := f.Problems(); len(problems) > 0 {
+		t.Errorf("%s: %q", path, problems)
+	}
+	return list
+}
+
+// TestObjectFilesHaveTheVariablesOfDSYMs compares the variables of a program with a dSYM, and with its object files.
+func TestObjectFilesHaveTheVariablesOfDSYMs(t *testing.T) {
+	withDSYM := macosFolder(t, "app", dsymFile)
+	withObjects := macosFolder(t, append(macosObjects(), "app")...)
+	for _, machine := range macosMachines {
+		want, got := machoData(t, filepath.Join(withDSYM, "app:"+machine)), machoData(t, filepath.Join(withObjects, "app:"+machine))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-dSYM +objects)\n%.3000s", machine, diff)
+		}
+		text := strings.Join(got, "\n")
+		for _, want := range []string{"Line:", "Name:self", "main.m Line:"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %s", machine, want)
+			}
 		}
 	}
 }

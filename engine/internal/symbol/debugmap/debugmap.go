@@ -43,8 +43,7 @@ type part struct {
 }
 
 // New returns a reader of the debug information in the object files that a program was linked of; nil where it has no
-// debug map. Object files are opened when they are needed; note gets what is wrong with them, and must be usable
-// concurrently.
+// debug map. Object files are opened when they are needed; note gets the faults of them, and must be usable concurrently.
 func New(o *object.Object, options dwarf.Options, note func(error)) *dwarf.Reader {
 	if m := newMap(o, cmp.Or(options.Finder, &object.Finder{}), note); m != nil {
 		return dwarf.NewOfParts(o, options, m)

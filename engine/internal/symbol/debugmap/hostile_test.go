@@ -65,7 +65,6 @@ func TestManyObjectFiles(t *testing.T) {
 	const count = 1 << 20
 	for name, files := range map[string]func(i int) string{
 		"in archives":         func(i int) string { return fmt.Sprintf("/nowhere/%x.a(x.o)", i) },
-		"in one archive":      func(i int) string { return fmt.Sprintf("/nowhere/x.a(%x.o)", i) },
 		"one by several ways": func(i int) string { return fmt.Sprintf("/nowhere/%x/../x.o", i) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +98,6 @@ func TestManyObjectFiles(t *testing.T) {
 			if d := time.Since(start); d > 30*time.Second {
 				t.Errorf("it took %v", d)
 			}
-			t.Log(time.Since(start), d.Problems()[0], problems)
 		})
 	}
 }

@@ -184,7 +184,7 @@ func (r *Reader) findDefinitions() (definitions, error) {
 	}
 	for _, u := range units {
 		b, err := u.open()
-		if err == nil && (u.file == r.main || u.file.isPart) {
+		if err == nil && u.file == r.main {
 			b, err = r.splitOf(b)
 		}
 		if err == nil {

@@ -159,7 +159,7 @@ func (e Entry) Address(attr dw.Attr) (address uint64, ok bool, err error) {
 	if !ok || err != nil || !v.isAddress() {
 		return 0, false, err
 	}
-	address, err = owner.b.addressOf(owner, attr, &v)
+	address, err = owner.b.address(&v)
 	if errors.Is(err, errLeftOut) {
 		return 0, false, nil
 	}

@@ -139,7 +139,7 @@ func (f *file) quickMap() (*unitMap, error) {
 }
 
 // arangesRanges are the ranges in .debug_aranges; nil where no table is usable. With
-// isChecked each must have a unit. Those of an object file are not used: they are not of functions.
+// isChecked each must have a unit. Ranges of an object file are not used: they are not of functions.
 func (f *file) arangesRanges(isChecked bool) []unitRange {
 	if f.isPart {
 		return nil

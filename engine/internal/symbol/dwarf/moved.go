@@ -14,22 +14,8 @@ import (
 
 // This file gives what an object file describes the addresses of the program.
 
-// addressOf is an attribute of class address. A return address belongs to the call before it, behind which the function
-// may end.
-func (b *body) addressOf(e Entry, attr dw.Attr, v *value) (uint64, error) {
-	if !b.main().isPart || attr != e.callAttributes().returnPC || e.Tag() != dw.TagCallSite && e.Tag() != dw.TagGNUCallSite {
-		return b.address(v)
-	}
-	address, err := b.ownAddress(v)
-	if err != nil {
-		return 0, err
-	}
-	address, err = b.main().moved(address - 1)
-	return address + 1, err
-}
-
-// moveLocation gives a location of an object file the addresses of the program; false where the program does not have
-// what is there.
+// moveLocation gives a location of an object file the addresses of the program; false where it is of data that the
+// program does not have.
 func (l *Location) moveLocation() (ok bool, err error) {
 	b := l.Unit.b
 	if !b.main().isPart {
