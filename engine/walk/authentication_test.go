@@ -67,3 +67,22 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 		})
 	}
 }
+
+// TestSignaturesOfEitherHalf: the bit above the lowest ones of a mask fills all of them; a mask that reaches the highest bit
+// has none, and is cleared.
+func TestSignaturesOfEitherHalf(t *testing.T) {
+	const linux, macOS, windows = uint64(0x7f) << 48, uint64(0xff7f800000000000), ^uint64(1<<47 - 1)
+	for _, c := range []struct{ mask, address, want uint64 }{
+		{0, 0xffff_0000_1234_5678, 0xffff_0000_1234_5678},
+		{linux, 0x005a_8000_1234_5678, 0x0000_8000_1234_5678},
+		{linux, 0xff85_8000_1234_5678, 0xffff_8000_1234_5678},
+		{macOS, 0x5a2a_8000_1234_5678, 0x0000_0000_1234_5678},
+		{macOS, 0x5aaa_fe00_0712_3450, 0xffff_fe00_0712_3450},
+		{macOS, 0xffff_fe00_0712_3450, 0xffff_fe00_0712_3450},
+		{windows, 0xfffa_8000_1234_5678, 0x0000_0000_1234_5678},
+	} {
+		if got := stripped(c.address, c.mask); got != c.want {
+			t.Errorf("%#x without the mask %#x is %#x, expected %#x", c.address, c.mask, got, c.want)
+		}
+	}
+}
