@@ -222,10 +222,10 @@ func compareWithWalks(t *testing.T, path string, total map[string]int) {
 				total[string(want.By)]++
 			case want.Rules.CFA.Register == got.CFA.Register && want.Rules.CFA.Offset == got.CFA.Offset && savesAll(got, want.Rules):
 				total["saved registers that did not change yet, of an FDE"]++
-			case isBody(info, at, got) && savesAll(want.Rules, got):
-				// A walk reads the code ahead of an address that the start of the function does not lead to, such as a
-				// landing pad, and has the frame by the stack pointer.
-				total["the body's row in code that nothing jumps to"]++
+			case isBody(info, at, got) && (savesAll(want.Rules, got) || f.MachineName() == "arm64" && isSaved(want.Rules) && savesAll(got, want.Rules)):
+				// A walk has the frame by the stack pointer: of arm64, and where the start of the function does not lead
+				// to the code, as to a landing pad, so that it is read ahead of the address.
+				total["the body's row, which has the frame by the frame pointer"]++
 			default:
 				t.Fatalf("%s: %#x: by %s: %s: %s, expected %s", path, at, want.By, rowDifference(want.Rules, got), macRowText(got), macRowText(want.Rules))
 			}
@@ -266,6 +266,12 @@ func isBody(info *macho.UnwindInfo, address uint64, row *cfi.Row) bool {
 	var body cfi.Row
 	e, ok, err := info.At(address)
 	return ok && err == nil && info.Row(&e, &body) == nil && rowDifference(&body, row) == ""
+}
+
+// isSaved reports whether the return address is in memory.
+func isSaved(row *cfi.Row) bool {
+	rule, _ := row.Rule(row.ReturnAddress)
+	return rule.Kind == cfi.Offset
 }
 
 // hasEncoding reports whether there is an entry whose encoding has a row.
