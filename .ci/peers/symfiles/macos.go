@@ -17,7 +17,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// This file compares the symbol files of programs of macOS with those of dump_syms in Rust, which reads Mach-O files
+// This file compares symbol files of programs of macOS with what dump_syms in Rust writes, which reads Mach-O files
 // anywhere.
 
 const rustDumpSyms = "dump_syms@2.3.9"

@@ -4,7 +4,7 @@
 // Breakpad's dump_syms', record by record, and the stacks that minidump_stackwalk makes
 // of minidumps by the two. Its arguments are files with debug information, and minidumps
 // (*.dmp) whose modules are at their paths. Without any it takes libc and programs that
-// it compiles, and compares those of macOS with the dump_syms in Rust. -details N lists N
+// it compiles, and compares programs of macOS with the dump_syms in Rust. -details N lists N
 // differences of each kind.
 //
 // UNWINDD_PEER_BREAKPAD is a folder with Breakpad's tools; without it they are fetched from
