@@ -4,6 +4,7 @@ package symbolize_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -159,10 +160,88 @@ func TestSymbolFilesHaveTheRowsOfWalks(t *testing.T) {
 func TestSymbolFilesHaveTheRowsOfWalksOfManyPrograms(t *testing.T) {
 	oracle.All(t)
 	total := map[string]int{}
+	rows := 0
 	for _, p := range machotest.Programs(t, "../internal/macho/testdata") {
 		compareWithWalks(t, alone(t, p.Path), total)
+		rows += checkFDEs(t, p.Path)
 	}
-	t.Log(total)
+	t.Log(total, rows)
+}
+
+// checkFDEs wants the rows of the FDEs of a program's dSYM, where no code is read.
+func checkFDEs(t *testing.T, path string) (rows int) {
+	t.Helper()
+	w := writeMacOS(t, path, nil)
+	for _, table := range code.FrameTables(w.file.Debug) {
+		for fde, err := range table.FDEs() {
+			if err == nil {
+				err = fde.Rows(func(want *cfi.Row) bool {
+					if got := w.row(t, want.Start); got == nil || rowDifference(want, got) != "" {
+						t.Errorf("%s: %#x: %+v, expected %s", path, want.Start, got, macRowText(want))
+					}
+					rows++
+					return true
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	checkDisjoint(t, w.text)
+	return rows
+}
+
+// TestSymbolFilesOfMacOSAreAsDumpSyms compares the program in testdata with what dump_syms in Rust wrote of it: the names,
+// lines and inlined calls of each address, and the rows at calls.
+func TestSymbolFilesOfMacOSAreAsDumpSyms(t *testing.T) {
+	for _, machine := range macosMachines {
+		w := writeMacOS(t, filepath.Join(macos, "app:"+machine), macosPlugins(t))
+		data, err := os.ReadFile(filepath.Join(macos, "app-"+machine+".sym"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sym, err := breakpad.Read("app-"+machine+".sym", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := &written{file: w.file, base: w.base, sym: sym}
+		f, text := w.file.Object.MachO(), w.file.Object.Section(".text")
+		calls := 0
+		for at := text.Address; at < text.Address+text.Size; {
+			next := at + instructionSize(f, at, text.Address+text.Size)
+			want, _ := theirs.sym.Frames(nil, at-w.base)
+			got, _ := w.sym.Frames(nil, at-w.base)
+			if d := frameDifference(want, got); d != "" {
+				t.Errorf("%s: %#x: %s: %s, expected %s", machine, at, d, frameText(got), frameText(want))
+			}
+			if isCall(t, f, at) {
+				calls++
+				want, got := theirs.row(t, next-1), w.row(t, next-1)
+				if got == nil || want == nil || want.CFA.Register != got.CFA.Register || want.CFA.Offset != got.CFA.Offset || !isSaved(got) || !savesAll(want, got) {
+					t.Errorf("%s: %#x: %+v, expected %+v", machine, at, got, want)
+				}
+			}
+			at = next
+		}
+		if calls < 3 {
+			t.Errorf("%s: %d calls, expected more", machine, calls)
+		}
+	}
+}
+
+// isCall reports whether an instruction is a call.
+func isCall(t *testing.T, f *macho.File, address uint64) bool {
+	t.Helper()
+	code, err := f.Bytes(address, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := binary.LittleEndian.Uint32(code)
+	if f.MachineName() == "arm64" {
+		return word>>26 == 0x25 || word&0xfffffc1f == 0xd63f0000 // bl, blr
+	}
+	return code[0] == 0xe8 || code[0] == 0xff && code[1]>>3&7 == 2 // call
 }
 
 // alone copies a program to where its dSYM is not.
@@ -222,10 +301,10 @@ func compareWithWalks(t *testing.T, path string, total map[string]int) {
 				total[string(want.By)]++
 			case want.Rules.CFA.Register == got.CFA.Register && want.Rules.CFA.Offset == got.CFA.Offset && savesAll(got, want.Rules):
 				total["saved registers that did not change yet, of an FDE"]++
-			case isBody(info, at, got) && savesAll(want.Rules, got):
-				// A walk reads the code ahead of an address that the start of the function does not lead to, such as a
-				// landing pad, and has the frame by the stack pointer.
-				total["the body's row in code that nothing jumps to"]++
+			case isBody(info, at, got) && (savesAll(want.Rules, got) || f.MachineName() == "arm64" && isSaved(want.Rules) && savesAll(got, want.Rules)):
+				// A walk has the frame by the stack pointer: of arm64, and where the start of the function does not lead
+				// to the code, as to a landing pad, so that it is read ahead of the address.
+				total["the body's row, which has the frame by the frame pointer"]++
 			default:
 				t.Fatalf("%s: %#x: by %s: %s: %s, expected %s", path, at, want.By, rowDifference(want.Rules, got), macRowText(got), macRowText(want.Rules))
 			}
@@ -266,6 +345,12 @@ func isBody(info *macho.UnwindInfo, address uint64, row *cfi.Row) bool {
 	var body cfi.Row
 	e, ok, err := info.At(address)
 	return ok && err == nil && info.Row(&e, &body) == nil && rowDifference(&body, row) == ""
+}
+
+// isSaved reports whether the return address is in memory.
+func isSaved(row *cfi.Row) bool {
+	rule, _ := row.Rule(row.ReturnAddress)
+	return rule.Kind == cfi.Offset
 }
 
 // hasEncoding reports whether there is an entry whose encoding has a row.

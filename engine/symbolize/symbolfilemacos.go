@@ -22,7 +22,7 @@ import (
 // innermost frame may be, a walker that believes it leaves out the caller. An FDE is hardly better, as compilers for
 // macOS write it: it has no rows of epilogues, and of arm64 the row of the body begins behind the prologue, and the one
 // before it is of the first instruction. The code has all of these, and who walks with a symbol file has no code:
-// rows that are read from it are written where they differ from those of the body. Without plugins, which
+// rows that are read from it are written where they differ from the rows of the body. Without plugins, which
 // read code, an FDE is preferred to an encoding, and an encoding's row is written from the first instruction of
 // its functions to the last, as dump_syms does.
 //
@@ -98,7 +98,7 @@ func (c *machOFrames) divide(tables []code.FrameTable, own int) []framePiece {
 	return under(under(under(list, encoded), apart), unknown)
 }
 
-// pieces returns the code of entries, by address: of those whose encodings have a row, and of those of which the linker
+// pieces returns the code of entries, by address: of entries whose encodings have a row, and of others, of which the linker
 // knew nothing.
 func (c *machOFrames) pieces() (encoded, unknown []framePiece) {
 	if c.info == nil {

@@ -4,14 +4,16 @@
 // Breakpad's dump_syms', record by record, and the stacks that minidump_stackwalk makes
 // of minidumps by the two. Its arguments are files with debug information, and minidumps
 // (*.dmp) whose modules are at their paths. Without any it takes libc and programs that
-// it compiles. -details N lists N differences of each kind.
+// it compiles, and compares programs of macOS with the dump_syms in Rust. -details N lists N
+// differences of each kind.
 //
 // UNWINDD_PEER_BREAKPAD is a folder with Breakpad's tools; without it they are fetched from
-// the package minidump of npm.
+// the package minidump of npm. UNWINDD_PEER_DUMP_SYMS is the one in Rust; without it cargo makes it.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,28 +28,31 @@ import (
 func main() {
 	details := flag.Int("details", 0, "list `N` differences of each kind")
 	flag.Parse()
-	cost.Exit("symfiles", run(flag.Args(), *details))
+	err := run(flag.Args(), *details)
+	if flag.NArg() == 0 {
+		err = errors.Join(err, runMacOS(*details))
+	}
+	cost.Exit("symfiles", err)
 }
 
 // peer is a folder for files, and the tools.
 type peer struct {
 	dir, unwindd, tools string
+	rust                string // dump_syms in Rust
 	all                 comparison
 	stacks              tally
+	macAll              macComparison
 }
 
 func run(args []string, details int) error {
-	dir, err := os.MkdirTemp("", "symfiles-")
+	p, remove, err := newPeer()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	p := &peer{dir: dir, stacks: tally{title: "stacks"}}
-	for _, t := range append(p.all.tallies(), &p.stacks) {
+	defer remove()
+	tallies := append(p.all.tallies(), &p.stacks)
+	for _, t := range tallies {
 		t.details = details
-	}
-	if p.unwindd, err = cost.Build(dir); err != nil {
-		return err
 	}
 	if p.tools, err = breakpad.Readers(); err != nil {
 		return err
@@ -66,13 +71,52 @@ func run(args []string, details int) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return p.report()
+	return report(tallies)
+}
+
+// newPeer builds unwindd.
+func newPeer() (p *peer, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "symfiles-")
+	if err != nil {
+		return nil, nil, err
+	}
+	p = &peer{dir: dir, stacks: tally{title: "stacks"}}
+	if p.unwindd, err = cost.Build(dir); err != nil {
+		_ = os.RemoveAll(dir)
+	}
+	return p, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// runMacOS compares the symbol files of programs of macOS.
+func runMacOS(details int) error {
+	p, remove, err := newPeer()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	for _, t := range p.macAll.tallies() {
+		t.details = details
+	}
+	if p.rust, err = rustTool(); err != nil {
+		return err
+	}
+	programs, err := p.macPrograms()
+	if err != nil {
+		return err
+	}
+	for _, m := range programs {
+		if err := p.macOS(m); err != nil {
+			return fmt.Errorf("%s: %w", m.path, err)
+		}
+	}
+	fmt.Printf("%d programs of macOS\n", len(programs))
+	return report(p.macAll.tallies())
 }
 
 // report prints the counts. Differences of kinds that are not known are an error.
-func (p *peer) report() error {
+func report(tallies []*tally) error {
 	unexplained := 0
-	for _, t := range append(p.all.tallies(), &p.stacks) {
+	for _, t := range tallies {
 		t.print(os.Stdout)
 		unexplained += t.unexplained()
 	}

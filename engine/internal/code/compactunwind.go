@@ -126,7 +126,28 @@ func (o *Object) exactBody(ctx context.Context, l *Lookup, body *cfi.Row) (*Row,
 // the result. Rows that were read from the code are by address, and are replaced by the body's where both agree; code
 // of none has the body's. A nil body has no row.
 func RowsAroundBody(read []cfi.Row, body *cfi.Row, start, end uint64, yield func(*cfi.Row) bool) bool {
-	return rowsAround(read, body, start, end, isFrameOf, yield)
+	agrees := isFrameOf
+	if body != nil && isKeptInRegister(read) {
+		agrees = func(row, body *cfi.Row) bool { return isFrameOf(row, body) || hasReturnOf(row, body) }
+	}
+	return rowsAround(read, body, start, end, agrees, yield)
+}
+
+// isKeptInRegister reports whether a function is entered with its return address in a register. Code that has changed
+// the register by a call is in the body.
+func isKeptInRegister(read []cfi.Row) bool {
+	if len(read) == 0 {
+		return false
+	}
+	rule, _ := read[0].Rule(read[0].ReturnAddress)
+	return rule.Kind != cfi.Offset
+}
+
+// hasReturnOf reports whether two rows have the return address at the same place in memory.
+func hasReturnOf(a, b *cfi.Row) bool {
+	x, _ := a.Rule(a.ReturnAddress)
+	y, _ := b.Rule(b.ReturnAddress)
+	return x.Kind == cfi.Offset && y.Kind == cfi.Offset && x.Offset == y.Offset
 }
 
 // rowsAround is RowsAroundBody with a function that reports whether a row that was read agrees with the body's.

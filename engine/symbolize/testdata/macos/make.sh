@@ -18,3 +18,9 @@ mkdir -p app.dSYM/Contents/Resources/DWARF
 llvm-lipo-22 -create app-arm64.dSYM/Contents/Resources/DWARF/app-arm64 app-x86_64.dSYM/Contents/Resources/DWARF/app-x86_64 \
 	-output app.dSYM/Contents/Resources/DWARF/app
 rm -r app-*.dSYM app-arm64 app-x86_64 calls-*.o
+# app-*.sym are what dump_syms 2.3.9 writes, the one in Rust (cargo install dump_syms).
+if command -v dump_syms >/dev/null; then
+	for arch in arm64 x86_64; do
+		dump_syms --inlines --arch $arch -o app-$arch.sym app app.dSYM/Contents/Resources/DWARF/app
+	done
+fi
