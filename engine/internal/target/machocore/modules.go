@@ -233,7 +233,7 @@ func onlyText(header []byte) {
 			return
 		}
 		address := le.Uint64(b[24:])
-		isText := nameOf(b[8:24]) == textSegment
+		isText := macho.Name(b[8:24]) == textSegment
 		le.PutUint64(b[segmentOffset:], 0)
 		if !isText {
 			le.PutUint64(b[segmentBytes:], 0)
