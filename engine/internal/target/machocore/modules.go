@@ -31,7 +31,7 @@ func (c *Core) addModules() {
 
 func (c *Core) newModule(im *image, isExe bool) *target.Module {
 	m := &target.Module{Module: trace.Module{
-		Path: im.path, BuildID: im.uuid, Symbols: symbolID(im), Base: im.address, Arch: c.arch(),
+		Path: im.path, BuildID: im.uuid, Symbols: symbolID(im), Base: im.address, Arch: c.arch(), IsMachO: true,
 	}}
 	if im.file != nil && im.file.Text() != nil {
 		m.Size = im.file.Text().MemSize
