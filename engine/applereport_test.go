@@ -238,6 +238,9 @@ func TestAppleReportsKeepTheirNames(t *testing.T) {
 	if r.Target.Kind != "apple-report" || r.Target.Crash.Name != "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS" || r.Target.Crash.Address != "0x8" || len(r.Target.Annotations) != 6 {
 		t.Errorf("%+v", r.Target)
 	}
+	if s := enginetest.Signature(t, appleReports+"crash.ips", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() }); s.Thread != "last-exception" || s.Frames[0] != "[terminate]" {
+		t.Errorf("the signature is of the stack of the exception: %+v", s)
+	}
 	translated := enginetest.Report(t, appleReports+"translated.txt", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() })
 	if got := appleNamed(translated); !slices.Equal(got, want) {
 		t.Errorf("the report as text with its JSON behind it:\n%s", strings.Join(got, "\n"))

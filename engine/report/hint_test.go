@@ -145,8 +145,8 @@ func TestImagesOfMacOSWantTheirDSYM(t *testing.T) {
 		{wanted{Module: image(app), frames: 1, isExecutable: true, info: trace.ModuleInfo{IsMissing: true}}, NeedFile, "Notes is not here " + uuid + "): give the file with --exe FILE, or " + dsym},
 		{wanted{Module: withStore, frames: 1}, NeedNames, "Notes lacks names here " + uuid + "): give " + dsym + ", or a store of symbols with --symbols URL"},
 		{wanted{Module: image("/usr/local/bin/tool"), frames: 1}, NeedNames, "tool lacks names here " + uuid + "): give its dSYM with --debug-dir tool.dSYM: it is in the folder dSYMs of the Xcode archive, or `dsymutil` makes it where tool was built"},
-		{wanted{Module: image("/usr/lib/dyld"), frames: 1, isReported: true, info: trace.ModuleInfo{IsMissing: true}}, NeedNames, "dyld lacks names here " + uuid + "): libraries of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"},
-		{wanted{Module: image("/System/Library/Frameworks/A.framework/A"), frames: 1}, NeedNames, "A lacks names here " + uuid + "): libraries of the system have no dSYM: give the file of that system with --module A=FILE"},
+		{wanted{Module: image("/usr/lib/dyld"), frames: 1, isReported: true, info: trace.ModuleInfo{IsMissing: true}}, NeedNames, "dyld lacks names here " + uuid + "): files of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"},
+		{wanted{Module: image("/System/Library/Frameworks/A.framework/A"), frames: 1}, NeedNames, "A lacks names here " + uuid + "): files of the system have no dSYM: give the file of that system with --module A=FILE"},
 	} {
 		if h, ok := c.w.hint(); !ok || h.Text != c.want || h.Needs != c.need {
 			t.Errorf("%s %q, expected %s %q", h.Needs, h.Text, c.need, c.want)

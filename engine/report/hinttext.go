@@ -5,6 +5,7 @@ package report
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/signature"
@@ -74,9 +75,8 @@ func (w *wanted) text(need Need) string {
 	text := name + " " + lackTexts[need]
 	var known []string
 	switch {
-	case w.IsMachO && len(w.BuildID) == 16:
-		id := w.BuildID
-		known = append(known, fmt.Sprintf("UUID %X-%X-%X-%X-%X", id[:4], id[4:6], id[6:8], id[8:10], id[10:]))
+	case w.IsMachO && len(w.BuildID) == uuidSize:
+		known = append(known, uuidText(w.BuildID))
 	case len(w.BuildID) > 0:
 		known = append(known, fmt.Sprintf("build ID %x", w.BuildID))
 	case w.Symbols.DebugID != "":
@@ -140,6 +140,22 @@ func (w *wanted) remedies(need Need, name string) string {
 	return strings.Join(list, ", or ")
 }
 
+// macFolders have the programs of macOS itself.
+var macFolders = []string{"/usr/libexec/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"}
+
+// isOfMacOS reports whether an image of macOS or iOS is a file of the system itself.
+func isOfMacOS(path string) bool {
+	return signature.IsWithMacOS(path) || slices.ContainsFunc(macFolders, func(f string) bool { return strings.HasPrefix(path, f) })
+}
+
+// uuidSize is the size of the UUID of a Mach-O file.
+const uuidSize = 16
+
+// uuidText is a UUID as the tools of macOS write it.
+func uuidText(id []byte) string {
+	return fmt.Sprintf("UUID %X-%X-%X-%X-%X", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
 // option is the option that gives the file of a module.
 func (w *wanted) option(name string) string {
 	if w.isExecutable {
@@ -152,10 +168,10 @@ func (w *wanted) option(name string) string {
 func (w *wanted) appleRemedies(need Need, name string) string {
 	isWalked := !w.isReported && (need == NeedFile || need == NeedRows)
 	switch {
-	case signature.IsWithMacOS(w.Path) && w.isReported:
-		return "libraries of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"
-	case signature.IsWithMacOS(w.Path):
-		return "libraries of the system have no dSYM: give the file of that system with " + w.option(name)
+	case isOfMacOS(w.Path) && w.isReported:
+		return "files of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"
+	case isOfMacOS(w.Path):
+		return "files of the system have no dSYM: give the file of that system with " + w.option(name)
 	}
 	var list []string
 	if isWalked {

@@ -63,7 +63,7 @@ func OpenMapped(m *object.Mapping, options Options) (*Target, error) {
 
 // Read reads a report, told by its first bytes.
 func Read(data []byte) (*Report, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = pasted(data)
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{")) {
 		return readIPS(trimmed)
 	}
