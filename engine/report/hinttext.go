@@ -164,7 +164,7 @@ func (w *wanted) option(name string) string {
 	return fmt.Sprintf("--module %s=FILE", name)
 }
 
-// appleRemedies says what may help for an image of macOS or iOS.
+// appleRemedies names the files that may help for an image of macOS or iOS.
 func (w *wanted) appleRemedies(need Need, name string) string {
 	isWalked := !w.isReported && (need == NeedFile || need == NeedRows)
 	switch {

@@ -11,7 +11,7 @@ import (
 // This file has the tables of functions of macOS and iOS. They are for the stacks of reports and cores of these, of
 // which no version of signatures was published without them: minidumps have the signatures that they had.
 
-// appleMachinery are the functions of each kind in images of macOS and iOS, beside those of machinery.
+// appleMachinery are the functions of each kind in images of macOS and iOS, beside the ones in machinery.
 var appleMachinery = []machineryOf{
 	{aborted, []string{
 		"abort_with_payload*", "__abort_with_payload", "abort_with_reason", "std::__libcpp_verbose_abort", "_os_crash*", "__os_crash*", "os_crash*",

@@ -48,10 +48,10 @@ func ReadTrees(path string, data []byte) (*stacktree.File, error) {
 	return b.Finish(), nil
 }
 
-// call is what tells frames of a profile apart.
+// call tells frames of a profile apart.
 type call struct {
 	Frame
-	in int32
+	owner int32 // as in Call
 }
 
 // eachStack yields the stacks of a tree with the samples that end in them.
@@ -85,15 +85,15 @@ func (t *Thread) eachStack(b *stacktree.Builder, r *Report, known map[call]uint3
 
 // frameOf returns the frame of a call, one for each address in an image.
 func (c *Call) frameOf(b *stacktree.Builder, r *Report, known map[call]uint32) uint32 {
-	key := call{c.Frame, c.in}
+	key := call{c.Frame, c.owner}
 	if index, ok := known[key]; ok {
 		return index
 	}
 	f := stacktree.Frame{PID: -1, Dispatched: -1, Object: c.Object, Kernel: c.IsKernel, Exact: c.Exact}
 	switch {
 	case c.IsKernel:
-	case c.in >= 0:
-		image := &r.Images[c.in]
+	case c.owner >= 0:
+		image := &r.Images[c.owner]
 		f.Object = cmp.Or(image.Path, image.Name)
 		f.Address, f.HasAddress, f.Place, f.BuildID = c.Address-image.Base, true, stacktree.PlaceImage, image.UUID
 	case c.base != 0:

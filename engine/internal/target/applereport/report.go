@@ -93,8 +93,8 @@ type Call struct {
 	Depth  int
 	Weight uint64
 	Object string // the name of the image, where the report gives one
-	// in is the index of the image, in texts of several processes; -1: it is not known.
-	in int32
+	// owner is the index of the image, in texts of several processes; -1: it is not known.
+	owner int32
 }
 
 // exceptionCodes are the parts of an exception as reports write them.
@@ -231,7 +231,7 @@ func (r *Report) placeCalls(threads []Thread, first int) {
 	for i := range threads {
 		for k := range threads[i].Tree {
 			c := &threads[i].Tree[k]
-			c.in = -1
+			c.owner = -1
 			address := cmp.Or(c.base, c.Address)
 			n, isBase := slices.BinarySearchFunc(order, address, func(i int, a uint64) int { return cmp.Compare(r.Images[i].Base, a) })
 			if !isBase {
@@ -241,7 +241,7 @@ func (r *Report) placeCalls(threads []Thread, first int) {
 				continue
 			}
 			if image := &r.Images[order[n]]; c.base != 0 || c.Address-image.Base < image.Size {
-				c.in = int32(order[n]) //nolint:gosec // at most maxImages
+				c.owner = int32(order[n]) //nolint:gosec // at most maxImages
 			}
 		}
 	}

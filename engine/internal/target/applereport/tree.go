@@ -116,7 +116,7 @@ func readTreesOf(data []byte, c choice) (*treeReader, error) {
 	return r, nil
 }
 
-// microstackshots is what the stacks of microstackshots are.
+// microstackshots explains the stacks of microstackshots.
 const microstackshots = "microstackshots: each is of the one thread that executed when it was taken, so that the tree has all threads of the process, " +
 	"and the stack is the most frequent one, of no thread at one moment"
 

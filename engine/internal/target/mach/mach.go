@@ -29,7 +29,7 @@ const (
 	MisalignedARM     = 0x101 // of BadAccess
 )
 
-// names has the name of an exception, and those of its codes, on all processors and on single ones.
+// names has the name of an exception, and of its codes, on all processors and on single ones.
 type names struct {
 	name  string
 	codes map[uint64]string
