@@ -273,3 +273,22 @@ func TestAppleReportsWithBadImages(t *testing.T) {
 		t.Errorf("problems: %s", p)
 	}
 }
+
+// A dSYM that was given and has another UUID is said to have it.
+func TestAppleReportsWithTheDSYMOfAnotherBuild(t *testing.T) {
+	data, err := os.ReadFile("../examples/apple/notes.ips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := appleFile(t, "other.ips", strings.ReplaceAll(string(data), "4c4c4476-", "4c4c4477-"))
+	r := enginetest.Report(t, path, func(a *enginetest.Ask) {
+		a.Engine.Sysroot, a.Engine.DebugDirs = t.TempDir(), []string{"../examples/apple/Notes.app.dSYM"}
+	})
+	i := slices.IndexFunc(r.Modules, func(m report.Module) bool { return strings.HasSuffix(m.Path, "/Notes") })
+	if i < 0 || !strings.Contains(r.Modules[i].Problem, "build ID is 4c4c447655553144a123b5959d72fbad, expected 4c4c447755553144a123b5959d72fbad") {
+		t.Errorf("%+v", r.Modules)
+	}
+	if len(r.Target.Hints) != 1 || !strings.Contains(r.Target.Hints[0].Text, "what was found is of another build") || !strings.Contains(r.Target.Hints[0].Text, "--debug-dir Notes.app.dSYM") {
+		t.Errorf("%+v", r.Target.Hints)
+	}
+}
