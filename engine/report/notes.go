@@ -50,6 +50,9 @@ func OpenNotes(path string, formats object.Formats) (*Notes, error) {
 	if !errors.Is(err, object.ErrNotELF) {
 		return nil, err
 	}
+	if file, dsymErr := object.InDSYM(path); dsymErr == nil {
+		path = file
+	}
 	m, mapErr := object.Map(path)
 	if mapErr != nil {
 		return nil, err
