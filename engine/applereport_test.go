@@ -238,6 +238,9 @@ func TestAppleReportsKeepTheirNames(t *testing.T) {
 	if r.Target.Kind != "apple-report" || r.Target.Crash.Name != "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS" || r.Target.Crash.Address != "0x8" || len(r.Target.Annotations) != 6 {
 		t.Errorf("%+v", r.Target)
 	}
+	if s := enginetest.Signature(t, appleReports+"crash.ips", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() }); s.Thread != "last-exception" || s.Frames[0] != "[terminate]" {
+		t.Errorf("the signature is of the stack of the exception: %+v", s)
+	}
 	translated := enginetest.Report(t, appleReports+"translated.txt", func(a *enginetest.Ask) { a.Engine.Sysroot = t.TempDir() })
 	if got := appleNamed(translated); !slices.Equal(got, want) {
 		t.Errorf("the report as text with its JSON behind it:\n%s", strings.Join(got, "\n"))
@@ -268,5 +271,24 @@ func TestAppleReportsWithBadImages(t *testing.T) {
 	}
 	if p := strings.Join(r.Target.Problems, "\n"); !strings.Contains(p, "image /a/b73728 at 0x12000 overlaps /a/b65536: no frame is looked up in it") || !strings.Contains(p, "1 frames are in images that are not listed") {
 		t.Errorf("problems: %s", p)
+	}
+}
+
+// A dSYM that was given and has another UUID is said to have it.
+func TestAppleReportsWithTheDSYMOfAnotherBuild(t *testing.T) {
+	data, err := os.ReadFile("../examples/apple/notes.ips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := appleFile(t, "other.ips", strings.ReplaceAll(string(data), "4c4c4476-", "4c4c4477-"))
+	r := enginetest.Report(t, path, func(a *enginetest.Ask) {
+		a.Engine.Sysroot, a.Engine.DebugDirs = t.TempDir(), []string{"../examples/apple/Notes.app.dSYM"}
+	})
+	i := slices.IndexFunc(r.Modules, func(m report.Module) bool { return strings.HasSuffix(m.Path, "/Notes") })
+	if i < 0 || !strings.Contains(r.Modules[i].Problem, "build ID is 4c4c447655553144a123b5959d72fbad, expected 4c4c447755553144a123b5959d72fbad") {
+		t.Errorf("%+v", r.Modules)
+	}
+	if len(r.Target.Hints) != 1 || !strings.Contains(r.Target.Hints[0].Text, "what was found is of another build") || !strings.Contains(r.Target.Hints[0].Text, "--debug-dir Notes.app.dSYM") {
+		t.Errorf("%+v", r.Target.Hints)
 	}
 }

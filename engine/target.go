@@ -284,7 +284,10 @@ func (t *Target) Signature(s *trace.Stack, text string) trace.Signature {
 
 // SignatureBy is Signature by the rules of a version, 1 to SignatureVersion.
 func (t *Target) SignatureBy(ctx context.Context, version int, s *trace.Stack, text string) trace.Signature {
-	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
+	kind := t.Info().Kind
+	crash := signature.Crash{
+		Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed(), IsApple: kind == trace.AppleReport || kind == trace.MachOCore,
+	}
 	_ = object.Guard(func() error {
 		first := fact.FindFirst(ctx, t.process, s)
 		if first != nil {

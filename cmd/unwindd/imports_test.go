@@ -97,6 +97,7 @@ var floors = []string{
 	"engine/internal/target/stacktree", // what its neighbours above make of stacks
 	"engine/internal/target/sqlite",    // databases, for its neighbours above
 	"engine/internal/target/wine",      // what Wine keeps in memory, likewise
+	"engine/internal/target/mach",      // exceptions of macOS, likewise
 	"engine/internal/selection",        // what is shown of profiles
 	"engine/internal/comparison",       // what many targets have in common
 	"engine/trace",                     // what walks and profiles yield

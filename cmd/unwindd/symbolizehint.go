@@ -16,7 +16,7 @@ import (
 func (f *symbolizeFlags) hint(s *symbolize.Session, args []string) {
 	var hints []report.Hint
 	for _, l := range s.Symbolizer.Lacking() {
-		hints = append(hints, report.FileHint(l.Path, l.BuildID, l.Answers, l.HasNames))
+		hints = append(hints, report.FileHint(&l))
 	}
 	line := report.HintLine(hints)
 	switch unknown := s.Unknown(); {

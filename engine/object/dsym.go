@@ -83,6 +83,19 @@ func dsymFolders(dir string, entries []fs.DirEntry) (list []string) {
 	return list
 }
 
+// DSYMName returns the name that the dSYM of a program has, by the path of the program: that of the innermost bundle
+// with it, or its own, with an ending.
+func DSYMName(path string) string {
+	dir := filepath.Dir(path)
+	for range maxBundles {
+		if slices.Contains(bundleSuffixes, strings.ToLower(filepath.Ext(dir))) {
+			return filepath.Base(dir) + dsymSuffix
+		}
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Base(path) + dsymSuffix
+}
+
 func isDSYM(path string) bool { return strings.EqualFold(filepath.Ext(path), dsymSuffix) }
 
 // sortedEntries returns the entries of a folder, sorted by name, at most maxFolderEntries; none where it cannot be

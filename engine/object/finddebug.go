@@ -173,6 +173,9 @@ func (f *Finder) placesOfID(id []byte, layouts []idLayout) (list []place) {
 // flatPlaces returns the places for a file of a name in flat directories.
 func (f *Finder) flatPlaces(name string) (list []place) {
 	for _, folder := range f.flat() {
+		if isDSYM(folder) {
+			folder = filepath.Join(folder, dsymInside)
+		}
 		list = append(list, f.placeAs(filepath.Join(folder, name), path.Join(DebugDir, name)))
 	}
 	return list

@@ -689,6 +689,9 @@ func (s *search) try(p place) *Object {
 			s.tried = append(s.tried, Attempt{Path: p.path(), Reason: reason, Kind: Mismatched})
 			return nil
 		}
+		if o.IsMachO() && len(id) > 0 && len(s.want) > 0 && !o.HasID(s.want) {
+			reason = o.otherID(s.want) // a dSYM that was given
+		}
 	case o.HasID(s.want):
 		return o
 	case len(id) > 0 && len(s.want) > 0:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -102,7 +103,10 @@ func failingFrame(s *trace.Stack) int {
 	}
 	const abort = 6 // SIGABRT of every machine
 	for ; first < len(s.Frames); first++ {
-		if m := s.Frames[first].Module; s.Thread.Signal != abort || m == nil || !isSystemLibrary(m.Path) {
+		m := s.Frames[first].Module
+		// No file would give lines of a library of macOS.
+		isPassedOn := m != nil && (s.Thread.Signal == abort || m.IsMachO) && isSystemLibrary(m.Path)
+		if !isPassedOn {
 			return first
 		}
 	}
@@ -214,7 +218,9 @@ func (l *lacks) list(t *engine.Target, executable string) (hints []Hint) {
 		if info.DebugInfo == "" || info.IsMissing {
 			info.DebugInfo = t.DebugInfo(k.module)
 		}
-		if h, ok := k.wanted(info, executable).hint(); ok {
+		w := k.wanted(info, executable)
+		w.isReported = t.Info().Kind == trace.AppleReport
+		if h, ok := w.hint(); ok {
 			hints = append(hints, h)
 		}
 	}
@@ -250,6 +256,9 @@ func (l *lacks) generatedHint(t *engine.Target) (h Hint, ok bool) {
 // isSystemLibrary reports whether a module is one of the libraries that programs are at work in
 // when they wait, and that pass failures on.
 func isSystemLibrary(path string) bool {
+	if signature.IsWithMacOS(path) {
+		return true
+	}
 	name := strings.ToLower(object.LastPart(path))
 	return slices.ContainsFunc(systemLibraries, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

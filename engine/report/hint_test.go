@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -123,6 +124,36 @@ func TestAHintGivesTheOptionsThatFit(t *testing.T) {
 		if h.Text != c.want || ok != (c.want != "") {
 			t.Errorf("%q, expected %q", h.Text, c.want)
 		}
+	}
+}
+
+// TestImagesOfMacOSWantTheirDSYM: no server and no package of another system has what they lack.
+func TestImagesOfMacOSWantTheirDSYM(t *testing.T) {
+	id := []byte{0x4c, 0x4c, 0x44, 0x76, 0x55, 0x55, 0x31, 0x44, 0xa1, 0x23, 0xb5, 0x95, 0x9d, 0x72, 0xfb, 0xad}
+	image := func(path string) *trace.Module { return &trace.Module{Path: path, BuildID: id, IsMachO: true} }
+	const app, uuid = "/Applications/Notes.app/Contents/MacOS/Notes", "(UUID 4C4C4476-5555-3144-A123-B5959D72FBAD"
+	const dsym = "its dSYM with --debug-dir Notes.app.dSYM: it is in the folder dSYMs of the Xcode archive, or `dsymutil` makes it where Notes was built"
+	withStore := image(app)
+	withStore.Symbols.DebugID = "A1"
+	for _, c := range []struct {
+		w    wanted
+		need Need
+		want string
+	}{
+		{wanted{Module: image(app), frames: 1, isReported: true, info: trace.ModuleInfo{IsMissing: true}}, NeedNames, "Notes lacks names here " + uuid + "): give " + dsym},
+		{wanted{Module: image(app), isPlace: true, isReported: true, info: trace.ModuleInfo{IsMissing: true, DebugInfo: trace.DebugInfoMismatch}}, NeedLines, "Notes has no lines here " + uuid + "; what was found is of another build): give " + dsym},
+		{wanted{Module: image(app), frames: 1, isExecutable: true, info: trace.ModuleInfo{IsMissing: true}}, NeedFile, "Notes is not here " + uuid + "): give the file with --exe FILE, or " + dsym},
+		{wanted{Module: withStore, frames: 1}, NeedNames, "Notes lacks names here " + uuid + "): give " + dsym + ", or a store of symbols with --symbols URL"},
+		{wanted{Module: image("/usr/local/bin/tool"), frames: 1}, NeedNames, "tool lacks names here " + uuid + "): give its dSYM with --debug-dir tool.dSYM: it is in the folder dSYMs of the Xcode archive, or `dsymutil` makes it where tool was built"},
+		{wanted{Module: image("/usr/lib/dyld"), frames: 1, isReported: true, info: trace.ModuleInfo{IsMissing: true}}, NeedNames, "dyld lacks names here " + uuid + "): files of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"},
+		{wanted{Module: image("/System/Library/Frameworks/A.framework/A"), frames: 1}, NeedNames, "A lacks names here " + uuid + "): files of the system have no dSYM: give the file of that system with --module A=FILE"},
+	} {
+		if h, ok := c.w.hint(); !ok || h.Text != c.want || h.Needs != c.need {
+			t.Errorf("%s %q, expected %s %q", h.Needs, h.Text, c.need, c.want)
+		}
+	}
+	if h := FileHint(&symbolize.Lack{Path: "Notes", BuildID: id, IsMachO: true}); !strings.Contains(h.Text, "--debug-dir Notes.dSYM") || strings.Contains(h.Text, "debuginfod") {
+		t.Error(h.Text)
 	}
 }
 

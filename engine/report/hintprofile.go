@@ -30,7 +30,7 @@ func (r *Profile) hints() (hints []Hint) {
 		if m.Kernel || m.IsJIT || seen[key] || len(hints) == maxHints {
 			continue
 		}
-		w := wanted{Module: m.Module, info: m.ModuleInfo, isFailing: true, isRows: n.guessed > 0, frames: int(min(n.unnamed, 1))} //nolint:gosec // 0 or 1
+		w := wanted{Module: m.Module, info: m.ModuleInfo, isFailing: true, isRows: n.guessed > 0, isReported: m.IsMachO, frames: int(min(n.unnamed, 1))} //nolint:gosec // 0 or 1
 		if h, ok := w.hint(); ok {
 			seen[key] = true
 			hints = append(hints, h)

@@ -5,9 +5,12 @@ package report
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/signature"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/engine/trace"
 )
 
@@ -21,17 +24,17 @@ type wanted struct {
 	isPlace      bool // the failing frame has a function and no line
 	isRows       bool // callers are guesses, or not known
 	isFile       bool // it is a file of the command line
+	isReported   bool // its frames are the ones of a report: nothing is walked
 }
 
-// FileHint is the hint about a file of the command line without debug information: it has names
-// and no lines, or no names either. answers are of the servers that lack it.
-func FileHint(path string, buildID []byte, answers []string, hasNames bool) Hint {
+// FileHint is the hint about a file of the command line.
+func FileHint(l *symbolize.Lack) Hint {
 	need := NeedNames
-	if hasNames {
+	if l.HasNames {
 		need = NeedLines
 	}
-	w := wanted{Module: &trace.Module{Path: path, BuildID: buildID}, info: trace.ModuleInfo{Answers: answers}, isFile: true}
-	return Hint{Module: path, BuildID: hex.EncodeToString(buildID), Needs: need, Text: w.text(need)}
+	w := wanted{Module: &trace.Module{Path: l.Path, BuildID: l.BuildID, IsMachO: l.IsMachO}, info: trace.ModuleInfo{Answers: l.Answers}, isFile: true}
+	return Hint{Module: l.Path, BuildID: hex.EncodeToString(l.BuildID), Needs: need, Text: w.text(need)}
 }
 
 // hint returns the hint about the module; ok is false where nothing is missing that a file would
@@ -43,9 +46,9 @@ func (w *wanted) hint() (h Hint, ok bool) {
 	h = Hint{Module: w.Path, BuildID: hex.EncodeToString(w.BuildID)}
 	hasNone := w.info.DebugInfo != trace.DebugInfoFound
 	switch {
-	case (w.info.IsMissing || w.info.IsDebugOnly) && (w.isRows || w.frames > 0 && hasNone):
+	case (w.info.IsMissing || w.info.IsDebugOnly) && (w.isRows || w.frames > 0 && hasNone) && !w.isReported:
 		h.Needs = NeedFile
-	case w.frames > 0 && hasNone && !w.info.HasSymbols && (w.isFailing || !isSystemLibrary(w.Path)):
+	case w.frames > 0 && hasNone && !w.info.HasSymbols && (w.isFailing || w.IsMachO || !isSystemLibrary(w.Path)):
 		h.Needs = NeedNames
 	case w.isRows && hasNone:
 		h.Needs = NeedRows
@@ -72,6 +75,8 @@ func (w *wanted) text(need Need) string {
 	text := name + " " + lackTexts[need]
 	var known []string
 	switch {
+	case w.IsMachO && len(w.BuildID) == uuidSize:
+		known = append(known, uuidText(w.BuildID))
 	case len(w.BuildID) > 0:
 		known = append(known, fmt.Sprintf("build ID %x", w.BuildID))
 	case w.Symbols.DebugID != "":
@@ -87,7 +92,12 @@ func (w *wanted) text(need Need) string {
 	case w.info.DebugInfo == trace.DebugInfoUnreadable && len(w.info.Answers) == 0: // a server that cannot be asked is one, too
 		known = append(known, "what was found cannot be read")
 	}
-	text += " (" + strings.Join(known, "; ") + "): give " + w.remedies(need, name)
+	text += " (" + strings.Join(known, "; ") + "): "
+	if w.IsMachO {
+		text += w.appleRemedies(need, name)
+	} else {
+		text += "give " + w.remedies(need, name)
+	}
 	if len(w.info.Answers) > 0 {
 		text += " (asked: " + strings.Join(w.info.Answers, ", ") + ")"
 	}
@@ -96,10 +106,7 @@ func (w *wanted) text(need Need) string {
 
 // remedies lists the options that may help.
 func (w *wanted) remedies(need Need, name string) string {
-	own := fmt.Sprintf("--module %s=FILE", name)
-	if w.isExecutable {
-		own = "--exe FILE"
-	}
+	own := w.option(name)
 	isByID, isByDebugID := len(w.BuildID) > 0, w.Symbols.DebugID != ""
 	whole := "the file before it was stripped"
 	if need == NeedLines {
@@ -131,6 +138,51 @@ func (w *wanted) remedies(need Need, name string) string {
 		list = append(list, "a store of symbols with --symbols URL")
 	}
 	return strings.Join(list, ", or ")
+}
+
+// macFolders have the programs of macOS itself.
+var macFolders = []string{"/usr/libexec/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"}
+
+// isOfMacOS reports whether an image of macOS or iOS is a file of the system itself.
+func isOfMacOS(path string) bool {
+	return signature.IsWithMacOS(path) || slices.ContainsFunc(macFolders, func(f string) bool { return strings.HasPrefix(path, f) })
+}
+
+// uuidSize is the size of the UUID of a Mach-O file.
+const uuidSize = 16
+
+// uuidText is a UUID as the tools of macOS write it.
+func uuidText(id []byte) string {
+	return fmt.Sprintf("UUID %X-%X-%X-%X-%X", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
+// option is the option that gives the file of a module.
+func (w *wanted) option(name string) string {
+	if w.isExecutable {
+		return "--exe FILE"
+	}
+	return fmt.Sprintf("--module %s=FILE", name)
+}
+
+// appleRemedies names the files that may help for an image of macOS or iOS.
+func (w *wanted) appleRemedies(need Need, name string) string {
+	isWalked := !w.isReported && (need == NeedFile || need == NeedRows)
+	switch {
+	case isOfMacOS(w.Path) && w.isReported:
+		return "files of the system have no dSYM, and the report does not name these frames either; it does after it was opened in Xcode or Console on a Mac that knows this version of the system"
+	case isOfMacOS(w.Path):
+		return "files of the system have no dSYM: give the file of that system with " + w.option(name)
+	}
+	var list []string
+	if isWalked {
+		list = append(list, "the file with "+w.option(name))
+	}
+	dsym := object.DSYMName(w.Path)
+	list = append(list, fmt.Sprintf("its dSYM with --debug-dir %s: it is in the folder dSYMs of the Xcode archive, or `dsymutil` makes it where %s was built", dsym, name))
+	if w.Symbols.DebugID != "" && len(w.info.Answers) == 0 {
+		list = append(list, "a store of symbols with --symbols URL")
+	}
+	return "give " + strings.Join(list, ", or ")
 }
 
 // codeMaker is a runtime that makes code while it runs.

@@ -50,6 +50,9 @@ func OpenNotes(path string, formats object.Formats) (*Notes, error) {
 	if !errors.Is(err, object.ErrNotELF) {
 		return nil, err
 	}
+	if file, dsymErr := object.InDSYM(path); dsymErr == nil {
+		path = file
+	}
 	m, mapErr := object.Map(path)
 	if mapErr != nil {
 		return nil, err
@@ -380,6 +383,19 @@ func fileType(o *object.Object) string {
 	return fmt.Sprintf("type %d", o.Type())
 }
 
+// machOText is the machine of a Mach-O file, the system that it is for and its UUID.
+func machOText(o *object.Object) string {
+	f := o.MachO()
+	text := f.MachineName()
+	if build := f.Build(); build.Platform != "" {
+		text += fmt.Sprintf(", %s %d.%d", build.Platform, build.Minimum>>16, build.Minimum>>8&0xff)
+	}
+	if id := o.BuildID(); len(id) == uuidSize {
+		text += ", " + uuidText(id)
+	}
+	return text
+}
+
 // WriteText writes the notes as text.
 func (n *Notes) WriteText(w io.Writer) error {
 	b := NewPrinter(w)
@@ -394,6 +410,9 @@ func (n *Notes) WriteText(w io.Writer) error {
 		}
 		b.printf("%s\n", p.header(printable(place)))
 		where = place
+	}
+	if o := n.Object; o != nil && o.IsMachO() {
+		b.printf("%s\n", machOText(o))
 	}
 	if n.Processor != "" {
 		b.printf("%s %s, ABI version %d\n\n", n.Arch, n.Processor, n.Object.ABIVersion())

@@ -43,11 +43,13 @@ func (p *pageText) facts() []stackpage.Fact {
 		add(name, value)
 	}
 	add("signal sent by", sender(f.Crash))
-	for _, m := range f.Messages {
-		add("message of "+path.Base(m.Module), m.Text)
-	}
-	for _, a := range f.Annotations {
-		add(a.Name, a.Value)
+	if len(p.about.Target.Annotations) == 0 { // else they are in the head
+		for _, m := range f.Messages {
+			add("message of "+path.Base(m.Module), m.Text)
+		}
+		for _, a := range f.Annotations {
+			add(a.Name, a.Value)
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.LastErrors)) {
 		add("last error of thread "+id, f.LastErrors[id])

@@ -37,6 +37,7 @@ type Lack struct {
 	Answers []string // of the servers that lack it
 	// HasNames is true where all answers have functions, and lines are missing alone.
 	HasNames bool
+	IsMachO  bool // it is a Mach-O file
 }
 
 // note notes what an answer about the file's code lacks.
@@ -57,7 +58,7 @@ func (f *File) lack(path string) (l Lack, ok bool) {
 		return l, false
 	}
 	isNoName := f.isNoName.Load() && f.Object.Section(".symtab") == nil
-	l = Lack{Path: path, BuildID: f.Object.BuildID(), Answers: f.answers, HasNames: !isNoName}
+	l = Lack{Path: path, BuildID: f.Object.BuildID(), Answers: f.answers, HasNames: !isNoName, IsMachO: f.Object.IsMachO()}
 	return l, isNoName || f.isNoLine.Load()
 }
 

@@ -46,6 +46,8 @@ type Module struct {
 	// and only its Segments are known.
 	Base, Size uint64
 	Arch       string
+	// IsMachO is true for an image of macOS or iOS.
+	IsMachO bool
 	// Processor is the processor that the code is for; "" if the target does not tell.
 	Processor string
 	// File is the path of the file of the code; "" for code in the target's memory, and if

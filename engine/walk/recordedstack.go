@@ -53,7 +53,7 @@ func (p *Process) recordedStack(th *trace.Thread) *trace.Stack {
 // nameAsReported gives a frame the functions that the report names, where its code object names none, or has no
 // lines where the report has some.
 func (p *Process) nameAsReported(f *trace.Frame, recorded *trace.RecordedFrame) {
-	if len(recorded.Symbols) == 0 || len(f.Symbols) > 0 && (hasLine(f.Symbols) || !hasLine(recorded.Symbols)) {
+	if !symbol.IsBetterRecorded(f.Symbols, recorded.Symbols) {
 		return
 	}
 	list := slices.Clone(recorded.Symbols)
@@ -70,9 +70,4 @@ func (p *Process) nameAsReported(f *trace.Frame, recorded *trace.RecordedFrame) 
 		s.Start, s.HasStart = f.ModuleOffset-recorded.Offset, true
 	}
 	f.Symbols = list
-}
-
-// hasLine reports whether a function has a line of source.
-func hasLine(list []trace.Symbol) bool {
-	return slices.ContainsFunc(list, func(s trace.Symbol) bool { return s.Line > 0 })
 }

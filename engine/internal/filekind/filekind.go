@@ -9,6 +9,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
@@ -217,6 +218,7 @@ var reportMembers = []string{`"bug_type"`, `"incident_id"`, `"usedImages"`, `"pr
 // IsAppleReport reports whether a file begins as a report of macOS or iOS.
 func IsAppleReport(head string) bool {
 	head = strings.TrimLeft(strings.TrimPrefix(head, "\ufeff"), " \t\r\n")
+	head = head[FenceLen(head):]
 	if strings.HasPrefix(head, "{") {
 		for _, member := range reportMembers {
 			if strings.Contains(head, member) {
@@ -227,17 +229,31 @@ func IsAppleReport(head string) bool {
 	}
 	found := 0
 	for line := range strings.Lines(head[:min(len(head), HeadSize)]) {
+		line = line[MarkLen(line):]
 		if strings.HasPrefix(line, "0 ") && strings.Contains(line, " 0x") { // the first frame of a thread
 			found++
 		}
-		for _, key := range reportKeys {
-			if strings.HasPrefix(line, key) {
-				found++
-				break
-			}
+		if HasReportKey(line) {
+			found++
 		}
 	}
 	return found > 1
+}
+
+// HasReportKey reports whether a line begins with a key of reports of macOS and iOS as text.
+func HasReportKey(line string) bool {
+	return slices.ContainsFunc(reportKeys, func(key string) bool { return strings.HasPrefix(line, key) })
+}
+
+// MarkLen is the length of what stands before a line of text that was pasted: blanks, and marks of a quotation.
+func MarkLen(line string) int { return len(line) - len(strings.TrimLeft(line, " \t>")) }
+
+// FenceLen is the length of a line before text that was pasted into Markdown; 0 where there is none.
+func FenceLen(text string) int {
+	if !strings.HasPrefix(text, "```") && !strings.HasPrefix(text, "~~~") {
+		return 0
+	}
+	return strings.IndexByte(text, '\n') + 1
 }
 
 // isPage reports whether a file begins as a page of HTML.

@@ -119,7 +119,7 @@ func (f *File) take(c *command) {
 		f.threads = append(f.threads, *c)
 	case cmdNote:
 		if len(c.data) >= 40 {
-			f.notes = append(f.notes, Note{Owner: untilNUL(c.data[8:24]), Offset: c.u64(24), Size: c.u64(32)})
+			f.notes = append(f.notes, Note{Owner: Name(c.data[8:24]), Offset: c.u64(24), Size: c.u64(32)})
 		}
 	case cmdBuildVersion:
 		f.build = Build{Platform: platforms[c.u32(8)], Minimum: c.u32(12)}

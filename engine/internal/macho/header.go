@@ -3,6 +3,7 @@
 package macho
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -128,17 +129,13 @@ func (c *command) text(field int) string {
 	if at < commandSize || at >= uint64(len(c.data)) {
 		return ""
 	}
-	return untilNUL(c.data[at:])
+	return Name(c.data[at:])
 }
 
-// untilNUL returns bytes up to a NUL, or all.
-func untilNUL(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+// Name returns a name that fills its bytes, or ends with a NUL.
+func Name(b []byte) string {
+	name, _, _ := bytes.Cut(b, []byte{0})
+	return string(name)
 }
 
 // eachCommand yields the load commands. The error is that of the first that cannot be one: those before

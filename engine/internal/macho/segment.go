@@ -97,7 +97,7 @@ func (f *File) takeSegment(c *command) {
 		return
 	}
 	s := &Segment{
-		Name: untilNUL(c.data[8 : 8+nameSize]), Address: c.u64(24), MemSize: c.u64(32), Offset: c.u64(40), FileSize: c.u64(48),
+		Name: Name(c.data[8 : 8+nameSize]), Address: c.u64(24), MemSize: c.u64(32), Offset: c.u64(40), FileSize: c.u64(48),
 		MaxProtected: c.u32(56), Protection: c.u32(60),
 	}
 	if s.Address+s.MemSize < s.Address {
@@ -121,7 +121,7 @@ func (f *File) takeSegment(c *command) {
 
 func (f *File) takeSection(c *command) {
 	s := &Section{
-		Index: len(f.sections) + 1, Name: untilNUL(c.data[:nameSize]), Segment: untilNUL(c.data[nameSize : 2*nameSize]),
+		Index: len(f.sections) + 1, Name: Name(c.data[:nameSize]), Segment: Name(c.data[nameSize : 2*nameSize]),
 		Address: c.u64(32), Size: c.u64(40), Offset: uint64(c.u32(48)), Align: c.u32(52), Relocations: c.u32(56), Count: c.u32(60),
 		Flags: c.u32(64), Reserved1: c.u32(68), Reserved2: c.u32(72),
 	}

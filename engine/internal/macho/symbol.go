@@ -98,7 +98,7 @@ func (f *File) Symbols(yield func(*Symbol)) error {
 		b := f.data[f.symtab.offset+uint64(i)*symbolSize:][:symbolSize] //nolint:gosec // an index
 		s = Symbol{Type: b[4], Section: b[5], Desc: le.Uint16(b[6:]), Value: le.Uint64(b[8:])}
 		if at := uint64(le.Uint32(b)); at < uint64(len(strings)) && left > 0 {
-			s.Name = untilNUL(strings[at:min(uint64(len(strings)), at+maxSymbolName)])
+			s.Name = Name(strings[at:min(uint64(len(strings)), at+maxSymbolName)])
 			left -= int64(len(s.Name))
 		}
 		yield(&s)

@@ -66,11 +66,13 @@ type profileBuilder struct {
 
 // framePlace is the place that a frame is named by.
 type framePlace struct {
-	module     *code.Module
-	lookup     uint64
-	offset     uint64 // of its PC
-	isNamed    bool   // by itself
-	mayBeEqual bool   // its code may be that of several functions
+	module  *code.Module
+	lookup  uint64
+	offset  uint64 // of its PC
+	isNamed bool   // by itself
+	// recorded are the functions by the recording, which stay where the module knows no better.
+	recorded   []trace.Symbol
+	mayBeEqual bool // its code may be that of several functions
 }
 
 // placement is a module at a place.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/unwindd/unwindd/engine/internal/symbol"
 	"github.com/unwindd/unwindd/engine/internal/symbol/kallsyms"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -100,6 +101,10 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 						continue
 					}
 					frames[i].Symbols = p.names(b.recording)
+					if symbol.IsBetterRecorded(frames[i].Symbols, p.recorded) {
+						frames[i].Symbols = p.recorded
+						continue
+					}
 					p.mayBeEqual = p.isEqual(frames[i].Symbols)
 				}
 			}

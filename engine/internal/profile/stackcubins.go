@@ -84,7 +84,7 @@ func (j *stackJoin) cubinFrame(f *stacktree.Frame) uint32 {
 		n.example = problem
 	}
 	kernel := j.b.stackKernel(&trace.ProfileKernel{Name: name})
-	index := b.named(namedFrame{name: name, namer: j.file.Form, module: j.module(f.Object, false), kernel: kernel, offset: f.Address, hasOffset: true, isDevice: true})
+	index := b.named(namedFrame{name: name, namer: j.file.Form, module: j.module(f), kernel: kernel, offset: f.Address, hasOffset: true, isDevice: true})
 	b.out.Frames[index].FoundBy = trace.ByProfiler
 	return index
 }

@@ -31,8 +31,8 @@ type stackJoin struct {
 	stops   []uint16
 	states  []uint8
 	cubins  *cubinJoin
-	modules map[string]int32        // of the profile, by path
-	objects map[string]*stackObject // with frames whose names are looked up, by path
+	modules map[string]int32        // of the profile, by objectOf
+	objects map[string]*stackObject // with frames whose names are looked up, by objectOf
 	// mappings are the ones in the text of objects, by path.
 	mappings map[string][]stacktree.Mapping
 	moved    uint64 // of the kernel's code from the addresses of kernel, if isPlaced
@@ -161,7 +161,7 @@ func (j *stackJoin) frame(f *stacktree.Frame) uint32 {
 	}
 	place := framePlace{isNamed: true}
 	if !j.place(f, &out, &place) && f.Object != "" {
-		out.Module = j.module(f.Object, f.Kernel)
+		out.Module = j.module(f)
 	}
 	b.places = append(b.places, place)
 	b.out.Frames = append(b.out.Frames, out)
@@ -176,13 +176,14 @@ func (b *profileBuilder) spanFrame(n namedFrame) uint32 {
 }
 
 // module returns the index of a code object that is known by its name only.
-func (j *stackJoin) module(path string, isKernel bool) int32 {
-	index, ok := j.modules[path]
+func (j *stackJoin) module(f *stacktree.Frame) int32 {
+	key := objectOf(f)
+	index, ok := j.modules[key]
 	if !ok {
 		index = int32(len(j.b.out.Modules)) //nolint:gosec // as in addModule
-		j.modules[path] = index
+		j.modules[key] = index
 		j.b.out.Modules = append(j.b.out.Modules, trace.ProfileModule{
-			Module: &trace.Module{ID: int(index), Path: path, Arch: j.file.Arch}, Kernel: isKernel,
+			Module: &trace.Module{ID: int(index), Path: f.Object, BuildID: f.BuildID, Arch: j.file.Arch, IsMachO: f.Place == stacktree.PlaceImage}, Kernel: f.Kernel,
 		})
 	}
 	return index

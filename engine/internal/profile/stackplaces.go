@@ -22,6 +22,8 @@ import (
 
 // stackObject is a code object of a file of stacks.
 type stackObject struct {
+	path   string
+	isSure bool         // its file has the build ID that the text has
 	module *code.Module // nil: it was not found, or is not used
 	index  int32        // of the module in the profile
 	// offsets, others and wrong count the named frames whose addresses are offsets of the file,
@@ -37,10 +39,14 @@ type stackObject struct {
 // maxVotes bounds the named frames by which an object is placed.
 const maxVotes = 1 << 12
 
-// needsName reports whether the name of a frame is to be looked up in the file of its object.
+// needsName reports whether the name of a frame is to be looked up in the file of its object: where it has none, or
+// where that file is known to be of the build.
 func needsName(f *stacktree.Frame) bool {
-	return len(f.Symbols) == 0 && f.HasAddress && !f.Kernel && strings.HasPrefix(f.Object, "/")
+	return (len(f.Symbols) == 0 || len(f.BuildID) > 0) && f.HasAddress && !f.Kernel && strings.HasPrefix(f.Object, "/")
 }
+
+// objectOf is the key of a frame's object.
+func objectOf(f *stacktree.Frame) string { return f.Object + "\x00" + string(f.BuildID) }
 
 // findPlaces opens the objects of frames without names, and finds how their addresses count.
 func (j *stackJoin) findPlaces() {
@@ -49,8 +55,8 @@ func (j *stackJoin) findPlaces() {
 	}
 	for i := range j.file.Frames {
 		f := &j.file.Frames[i]
-		if needsName(f) && j.objects[f.Object] == nil {
-			j.objects[f.Object] = j.openObject(f.Object)
+		if key := objectOf(f); needsName(f) && j.objects[key] == nil {
+			j.objects[key] = j.openObject(f)
 		}
 	}
 	kernelVotes := map[uint64]int{}
@@ -59,7 +65,7 @@ func (j *stackJoin) findPlaces() {
 		if len(f.Symbols) == 0 || !f.HasSymbolOffset || !f.HasAddress {
 			continue
 		}
-		if o := j.objects[f.Object]; o != nil && o.module != nil && o.offsets+o.others+o.wrong < maxVotes {
+		if o := j.objects[objectOf(f)]; o != nil && o.module != nil && o.offsets+o.others+o.wrong < maxVotes {
 			o.vote(f)
 		}
 		if f.Kernel && j.kernel != nil && len(kernelVotes) < 2 {
@@ -71,19 +77,19 @@ func (j *stackJoin) findPlaces() {
 	for moved := range kernelVotes {
 		j.moved, j.isPlaced = moved, len(kernelVotes) == 1
 	}
-	for path, o := range j.objects {
-		j.check(path, o)
+	for _, o := range j.objects {
+		j.check(o)
 		o.agree()
 	}
 	j.sortMappings()
 }
 
-// openObject finds the file of a code object.
-func (j *stackJoin) openObject(path string) *stackObject {
-	o := &stackObject{biases: map[int]uint64{}, several: map[int]bool{}}
-	found := j.finder.Find(path, nil, false)
+// openObject finds the file of a frame's code object.
+func (j *stackJoin) openObject(f *stacktree.Frame) *stackObject {
+	o := &stackObject{path: f.Object, isSure: len(f.BuildID) > 0, biases: map[int]uint64{}, several: map[int]bool{}}
+	found := j.find(f)
 	r := j.b.recording
-	t := &target.Module{Module: trace.Module{Path: path, Arch: j.file.Arch}, Object: found.Object}
+	t := &target.Module{Module: trace.Module{Path: f.Object, BuildID: f.BuildID, Arch: j.file.Arch, IsMachO: f.Place == stacktree.PlaceImage}, Object: found.Object}
 	t.Problem = found.Problem
 	if machine, ok := machines[j.file.Arch]; ok && found.Object != nil && !found.Object.ELFMachine().IsLike(machine) {
 		t.Problem = fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(found.Object.Machine()))
@@ -102,11 +108,25 @@ func (j *stackJoin) openObject(path string) *stackObject {
 	}
 	m := r.process.AddModule(t, nil)
 	o.index = j.b.addModule(placement{module: m}, trace.ProfileModule{Module: &m.Module.Module})
-	j.modules[path] = o.index
+	j.modules[objectOf(f)] = o.index
 	if t.Object != nil {
 		o.module = m
 	}
 	return o
+}
+
+// find finds the file of a frame's code object. One for macOS has the build ID, and is no file of another format.
+func (j *stackJoin) find(f *stacktree.Frame) object.Found {
+	if f.Place != stacktree.PlaceImage {
+		return j.finder.Find(f.Object, f.BuildID, false)
+	}
+	found := j.finder.FindCode(f.Object, f.BuildID, "", "", false)
+	if found.Object != nil && !found.Object.IsMachO() {
+		found.Problem = found.Path + " was not used: it is no Mach-O file"
+		found.Object.Close()
+		found.Object = nil
+	}
+	return found
 }
 
 // start returns the first address of the function at an address of the object.
@@ -125,6 +145,17 @@ func (o *stackObject) ofOffset(offset uint64) (uint64, bool) {
 		return 0, false
 	}
 	return offset - s.Offset + s.Address, true
+}
+
+// ofImage returns the address of the object for a distance from its header.
+func (o *stackObject) ofImage(distance uint64) (address uint64, ok bool) {
+	_ = object.Guard(func() error {
+		if f := o.module.Object.MachO(); f != nil && f.Text() != nil {
+			address, ok = f.Text().Address+distance, true
+		}
+		return nil
+	})
+	return address, ok && o.isCode(address)
 }
 
 // isCode reports whether the object has code at an address.
@@ -160,9 +191,9 @@ func (o *stackObject) vote(f *stacktree.Frame) {
 }
 
 // check decides whether the file of an object is the one whose names the text has.
-func (j *stackJoin) check(path string, o *stackObject) {
-	switch {
-	case o.module == nil:
+func (j *stackJoin) check(o *stackObject) {
+	switch path := o.path; {
+	case o.module == nil, o.isSure:
 	case o.wrong > o.offsets+o.others:
 		j.b.recording.problem("%s was not used: of the functions that %s names in it, %d are elsewhere: it is of another build", path, j.file.Path, o.wrong)
 		o.module = nil
@@ -179,7 +210,7 @@ func (j *stackJoin) place(f *stacktree.Frame, out *trace.ProfileFrame, place *fr
 		}
 		return false
 	}
-	o := j.objects[f.Object]
+	o := j.objects[objectOf(f)]
 	if o == nil || !needsName(f) || o.module == nil {
 		return false
 	}
@@ -189,7 +220,7 @@ func (j *stackJoin) place(f *stacktree.Frame, out *trace.ProfileFrame, place *fr
 		return false
 	}
 	out.Module, out.ModuleOffset = o.index, address
-	*place = framePlace{module: o.module, lookup: address - back(f), offset: address}
+	*place = framePlace{module: o.module, lookup: address - back(f), offset: address, recorded: out.Symbols}
 	return true
 }
 
@@ -208,6 +239,8 @@ func (j *stackJoin) address(o *stackObject, f *stacktree.Frame) (uint64, bool) {
 		return f.Address, o.isCode(f.Address)
 	case stacktree.PlaceOffset:
 		return o.ofOffset(f.Address)
+	case stacktree.PlaceImage:
+		return o.ofImage(f.Address)
 	}
 	if offset, ok := j.mappedOffset(f); ok {
 		return o.ofOffset(offset)
@@ -266,7 +299,7 @@ const maxCandidates = 256
 func (j *stackJoin) sortMappings() {
 	j.mappings = map[string][]stacktree.Mapping{}
 	for _, m := range j.file.Mappings {
-		if j.objects[m.Path] != nil {
+		if j.objects[m.Path+"\x00"] != nil {
 			j.mappings[m.Path] = append(j.mappings[m.Path], m)
 		}
 	}
@@ -306,9 +339,9 @@ func (j *stackJoin) mappedOffset(f *stacktree.Frame) (offset uint64, ok bool) {
 
 // reportPlaces says of which objects frames could not be placed.
 func (j *stackJoin) reportPlaces() {
-	for path, o := range j.objects {
-		if o.unplaced > 0 {
-			j.b.recording.problem("%s: %s: nothing tells where %s was mapped, so they have no names: perf script --show-mmap-events does", j.file.Path, countFrames(o.unplaced), path)
+	for _, o := range j.objects {
+		if o.unplaced > 0 && !o.isSure {
+			j.b.recording.problem("%s: %s: nothing tells where %s was mapped, so they have no names: perf script --show-mmap-events does", j.file.Path, countFrames(o.unplaced), o.path)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type call struct {
 	// isManaged and isRuntimes tell functions of a language from functions by which its runtime
 	// executes them.
 	isManaged, isRuntimes bool
+	isStartup             bool // it starts the program or a thread, by its module, too
 
 	frame, level int // the frame's index, and that of its symbol; level is -1 where there is none
 }
@@ -42,6 +43,8 @@ type Crash struct {
 	// First is the index of the frame that failed first, where a handler of that failure is
 	// further in; else 0.
 	First int
+	// IsApple is true for a report or a core of macOS or iOS.
+	IsApple bool
 	// Raised is the type of the exception of a language because of which the process ended itself;
 	// "": there was none.
 	Raised string
@@ -54,6 +57,9 @@ func Of(version int, c *Crash) trace.Signature {
 	calls := callsOf(c, isFirst)
 	if len(calls) == 0 {
 		return newSignature(version, ofWave(c.Stack.Thread))
+	}
+	if c.IsApple {
+		calls = withoutRosetta(calls)
 	}
 	if !isFirst {
 		shortenLambdas(calls)
@@ -141,6 +147,7 @@ func ofWave(th *trace.Thread) []string {
 // reader makes the calls of frames.
 type reader struct {
 	isFirst bool                   // by the rules of the first version
+	isApple bool                   // by the tables of macOS and iOS, too
 	named   map[*trace.Module]bool // modules of which a function has a name
 	calls   []call
 
@@ -158,7 +165,7 @@ func callsOf(c *Crash, isFirst bool) []call {
 		frames = frames[min(c.First, len(frames)):]
 	}
 	r := newReader(c.Stack)
-	r.isFirst = isFirst
+	r.isFirst, r.isApple = isFirst, c.IsApple
 	for i := range frames {
 		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s trace.Symbol) bool { return s.Function != "" }) {
 			r.named[m] = true
@@ -207,6 +214,9 @@ func (r *reader) frame(f *trace.Frame) {
 			name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind, isManaged: about != nil && !isEntry, isRuntimes: isRuntimes && kind == nil,
 			frame: r.index, level: i,
 		})
+		if last := &r.calls[len(r.calls)-1]; r.isApple {
+			last.apple(f.Module)
+		}
 	}
 	if len(r.calls) == count && f.IsNative() {
 		n := noCode
@@ -252,7 +262,7 @@ func managedName(function string) string {
 func withoutStartup(calls []call, table *nameTable[bool]) []call {
 	end := slices.IndexFunc(calls, func(c call) bool {
 		is, _ := table.find(c.plain)
-		return is && c.isNamed
+		return (is || c.isStartup) && c.isNamed
 	})
 	if end <= 0 {
 		return calls

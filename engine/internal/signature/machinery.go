@@ -33,12 +33,15 @@ var (
 	overflowed = &kind{"[stack overflow]", 5}
 )
 
-// machinery are the functions of each kind; a name that ends in * matches all names with that
-// beginning.
-var machinery = []struct {
+// machineryOf are the functions of a kind.
+type machineryOf struct {
 	kind  *kind
 	names []string
-}{
+}
+
+// machinery are the functions of each kind; a name that ends in * matches all names with that
+// beginning.
+var machinery = []machineryOf{
 	{raised, []string{
 		"raise", "__raise", "gsignal", "pthread_kill", "__pthread_kill", "___pthread_kill", "__pthread_kill_implementation", "__pthread_kill_internal",
 		"kill", "__kill", "tgkill", "tkill", "RaiseException", "RtlRaiseException", "KiUserExceptionDispatcher", "KiUserExceptionDispatch",
@@ -155,14 +158,16 @@ func (t *nameTable[T]) find(n string) (is T, ok bool) {
 	return is, false
 }
 
-var kinds = func() (t nameTable[*kind]) {
-	for _, m := range machinery {
+var kinds = kindsOf(machinery)
+
+func kindsOf(list []machineryOf) (t nameTable[*kind]) {
+	for _, m := range list {
 		for _, n := range m.names {
 			t.add(n, m.kind)
 		}
 	}
 	return t
-}()
+}
 
 func tableOf(patterns []string) (t nameTable[bool]) {
 	for _, p := range patterns {

@@ -58,8 +58,18 @@ func isSystem(module string) bool {
 
 // IsWithMacOS reports whether a file is a library of macOS or iOS itself.
 func IsWithMacOS(file string) bool {
+	for _, root := range macRoots {
+		if _, rest, ok := strings.Cut(file, root); ok && (root != "" || rest == file) {
+			file = rest
+			break
+		}
+	}
 	return strings.HasPrefix(file, "/System/") || strings.HasPrefix(file, "/usr/lib/") && (strings.HasSuffix(file, ".dylib") || path.Base(file) == "dyld")
 }
+
+// macRoots are the folders with the system's files where these are not at the root: of a simulator, and of the parts
+// of the system that are replaced on their own.
+var macRoots = []string{"/RuntimeRoot", "/preboot/Cryptexes/OS"}
 
 // bridges are modules by which a language calls functions of C that no extension was written for.
 var bridges = []string{"libffi", "_ctypes.", "_cffi_backend.", "fiddle.so", "ffi_c.so"}

@@ -45,7 +45,7 @@ type Reading struct {
 // in.
 func Read(s *trace.Stack, first int) *Reading {
 	r := newReader(s)
-	r.hasPython = true
+	r.hasPython, r.isApple = true, true
 	for i := range s.Frames {
 		if len(r.calls) >= maxCalls {
 			break

@@ -4,6 +4,7 @@ package applereport
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -30,7 +31,7 @@ var prefaceFields = []jsontext.Field[preface]{
 var kinds = map[string]string{
 	"210": "a panic of the kernel", "151": "a panic of the kernel", "298": "an event of memory that ran short (Jetsam)",
 	"142": "an excess of wakeups", "202": "an excess of CPU time", "145": "an excess of writes", "211": "statistics of the system",
-	"115": "a reset of the machine", "288": "the stacks of all processes (stackshot)", "187": "a failure of a daemon",
+	"115": "a reset of the machine", "288": "the stacks of all processes (stackshot)", "188": "the stacks of all processes (stackshot)", "187": "a failure of a daemon",
 }
 
 // readIPS reads a report whose first line is an object.
@@ -100,6 +101,7 @@ type ipsBody struct {
 	end          ipsTermination
 	reason       string // of an exception of Objective-C
 	bundle       ipsBundle
+	region       string // the memory at the address
 	isTranslated bool
 }
 
@@ -135,7 +137,8 @@ var (
 		{Name: "faultingThread", Read: number(func(b *ipsBody, n int64) { b.crashed = int(min(max(n, -1), maxThreads)) })},
 		{Name: "asi", Read: readASI},
 		{Name: "asiBacktraces", Read: readBacktraces},
-		{Name: "vmRegionInfo", Read: text(func(b *ipsBody, s string) { b.note("memory", vmRegion(s)) })},
+		{Name: "vmRegionInfo", Read: text(func(b *ipsBody, s string) { b.region = cmp.Or(b.region, vmRegion(s)) })},
+		{Name: "vmregioninfo", Read: text(func(b *ipsBody, s string) { b.region = cmp.Or(b.region, vmRegion(s)) })},
 		{Name: "ktriageinfo", Read: text(func(b *ipsBody, s string) { b.note("kernel triage", s) })},
 		{Name: "reportNotes", Read: texts(func(b *ipsBody, s string) { b.note("note of the report", s) })},
 		{Name: "fatalDyldError", Read: number(func(b *ipsBody, n int64) { b.note("dyld error", strconv.FormatInt(n, 10)) })},
@@ -470,6 +473,7 @@ func (b *ipsBody) finish() {
 	if b.os.train != "" {
 		b.setSystem(b.os.train + " (" + b.os.build + ")")
 	}
+	b.note("memory", b.region)
 	if b.bundle.identifier != "" {
 		b.note("bundle", strings.TrimSpace(b.bundle.identifier+" "+b.bundle.short))
 	}

@@ -3,11 +3,13 @@
 package applereport
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/target/mach"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/problems"
 )
@@ -91,6 +93,8 @@ type Call struct {
 	Depth  int
 	Weight uint64
 	Object string // the name of the image, where the report gives one
+	// owner is the index of the image, in texts of several processes; -1: it is not known.
+	owner int32
 }
 
 // exceptionCodes are the parts of an exception as reports write them.
@@ -214,6 +218,35 @@ func (r *Report) placeFrames() {
 	}
 }
 
+// placeCalls finds the images of calls of threads, which are the ones from an index on: a call names the base of its
+// image, or its address is in one.
+func (r *Report) placeCalls(threads []Thread, first int) {
+	var order []int
+	for i := first; i < len(r.Images); i++ {
+		if r.Images[i].Base != 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Images[a].Base, r.Images[b].Base) })
+	for i := range threads {
+		for k := range threads[i].Tree {
+			c := &threads[i].Tree[k]
+			c.owner = -1
+			address := cmp.Or(c.base, c.Address)
+			n, isBase := slices.BinarySearchFunc(order, address, func(i int, a uint64) int { return cmp.Compare(r.Images[i].Base, a) })
+			if !isBase {
+				n--
+			}
+			if n < 0 || n >= len(order) || c.base != 0 && !isBase {
+				continue
+			}
+			if image := &r.Images[order[n]]; c.base != 0 || c.Address-image.Base < image.Size {
+				c.owner = int32(order[n]) //nolint:gosec // at most maxImages
+			}
+		}
+	}
+}
+
 // maxExtent bounds the size of an image that only its frames tell.
 const maxExtent = 1 << 32
 
@@ -249,15 +282,7 @@ func (r *Report) markCrashed() {
 			}
 		}
 	}
-	slices.SortStableFunc(r.Threads, func(a, b Thread) int {
-		switch {
-		case a.IsException == b.IsException:
-			return 0
-		case a.IsException:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(r.Threads, func(a, b Thread) int { return cmp.Compare(a.order(), b.order()) })
 	if r.Form != FormCrash {
 		return
 	}
@@ -268,6 +293,17 @@ func (r *Report) markCrashed() {
 	}
 }
 
+// order is 0 for the stack of the last exception, 1 for the ones that libraries left, 2 for threads.
+func (t *Thread) order() int {
+	switch {
+	case t.ID == exceptionID:
+		return 0
+	case t.IsException:
+		return 1
+	}
+	return 2
+}
+
 // setCrash makes the crash of the parts of the exception.
 func (r *Report) setCrash() {
 	c := &r.codes
@@ -275,7 +311,11 @@ func (r *Report) setCrash() {
 		return
 	}
 	crash := &trace.Crash{Name: c.typ}
-	detail, rest, _ := strings.Cut(c.subtype, " at ")
+	named := r.nameCodes(crash)
+	detail, rest, _ := strings.Cut(strings.TrimSuffix(c.subtype, " at"), " at ")
+	if c.subtype == "" && crash.HasAddress {
+		detail = named
+	}
 	if detail = strings.TrimSpace(detail); !isConstant(detail) {
 		detail, rest = c.signal, ""
 		r.note("exception subtype", c.subtype)
@@ -297,10 +337,28 @@ func (r *Report) setCrash() {
 			crash.Thread = t.ID
 		}
 	}
-	if strings.Trim(c.codes, "0x, ") != "" && !isConstant(c.subtype) {
-		r.note("exception codes", c.codes)
+	if strings.Trim(c.codes, "0x, ") != "" && !isConstant(detail) {
+		if named != "" {
+			named = ": " + named
+		}
+		r.note("exception codes", c.codes+named)
 	}
 	r.Facts.Crash = crash
+}
+
+// nameCodes returns the name of the first code of an exception, and sets the address of a failed access, which is the
+// second one.
+func (r *Report) nameCodes(crash *trace.Crash) string {
+	first, second, _ := strings.Cut(r.codes.codes, ",")
+	e, isKnown := mach.Named(r.codes.typ)
+	code, isCode := parseHex(strings.TrimSpace(first))
+	if !isKnown || !isCode {
+		return ""
+	}
+	if address, ok := parseHex(strings.TrimSpace(second)); ok && e == mach.BadAccess && code != mach.GeneralProtection && r.codes.subtype == "" {
+		crash.Address, crash.HasAddress = address, true
+	}
+	return e.CodeName(r.Arch, code)
 }
 
 // isConstant reports whether a text is the name of a constant, as KERN_INVALID_ADDRESS.

@@ -97,6 +97,8 @@ func TestCutReports(t *testing.T) {
 func TestBadReports(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`{"bug_type":"298"}` + "\n" + `{"processes":[]}`, "the report has no threads: it is about an event of memory that ran short (Jetsam) (bug_type 298)"},
+		{`{"bug_type":"288"}` + "\n" + `{"processByPid":{}}`, "the report has no threads: it is about the stacks of all processes (stackshot) (bug_type 288)"},
+		{"Process: a [1]\nPath: b\nAnalysis Tool: /usr/bin/leaks\n", errNoThreads.Error() + ": it is of /usr/bin/leaks"},
 		{`{"bug_type":"309"}`, "offset 0x12: the file ends, expected the report behind its first line: it has bug_type 309"},
 		{`{"bug_type":"309"}` + "\nProcess: a [1]\n", errNoThreads.Error() + ": it has bug_type 309"},
 		{"Process: a [1]\nPath: b\n", errNoThreads.Error()},
@@ -119,6 +121,31 @@ func TestBadReports(t *testing.T) {
 	}
 }
 
+// Codes are named where a report does not, and the address of a failed access is among them.
+func TestCodesOfExceptions(t *testing.T) {
+	for _, c := range []struct{ exception, name, note string }{
+		{`"type":"EXC_BREAKPOINT","signal":"SIGTRAP","codes":"0x0000000000000001, 0x0000000192058218"`, "EXC_BREAKPOINT / SIGTRAP 0x0 false", "exception codes: 0x0000000000000001, 0x0000000192058218: EXC_ARM_BREAKPOINT"},
+		{`"type":"EXC_BAD_ACCESS","signal":"SIGSEGV","codes":"0x0000000000000001, 0x0000000000000020"`, "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS 0x20 true", ""},
+		{`"type":"EXC_BAD_ACCESS","signal":"SIGSEGV","codes":"0x0000000000000001, 0x0000000000000020","subtype":"KERN_INVALID_ADDRESS at 0x0000000000000020"`, "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS 0x20 true", ""},
+		{`"type":"EXC_CRASH","signal":"SIGABRT","codes":"0x0000000000000000, 0x0000000000000000"`, "EXC_CRASH / SIGABRT 0x0 false", ""},
+		{`"type":"EXC_OTHER","codes":"0x0000000000000007, 0x1"`, "EXC_OTHER 0x0 false", "exception codes: 0x0000000000000007, 0x1"},
+		{`"type":"EXC_BAD_ACCESS","codes":"what"`, "EXC_BAD_ACCESS 0x0 false", "exception codes: what"},
+	} {
+		r, err := Read([]byte(`{"bug_type":"309"}` + "\n" + `{"cpuType":"ARM-64","exception":{` + c.exception + `},"vmregioninfo":"","threads":[{"frames":[{}]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%s %#x %v", r.Facts.Crash.Name, r.Facts.Crash.Address, r.Facts.Crash.HasAddress)
+		var notes []string
+		for _, a := range r.Facts.Annotations {
+			notes = append(notes, a.Name+": "+a.Value)
+		}
+		if note := strings.Join(notes, "; "); got != c.name || note != c.note {
+			t.Errorf("%s: %s; %s", c.exception, got, note)
+		}
+	}
+}
+
 func TestFramesAsText(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"0   libsystem_kernel.dylib        	0x0000000186388d88 __pthread_kill + 8", "0x186388d88 __pthread_kill+8 true :0 false"},
@@ -126,6 +153,7 @@ func TestFramesAsText(t *testing.T) {
 		{"3   App 0x1 -[A b:c:] + 12 (A.m:26)", "0x1 -[A b:c:]+12 true A.m:26 false"},
 		{"3   App 0x1 f(int, (lambda)) + 12 (a b.cc:3,9) [inlined]", "0x1 f(int, (lambda))+12 true a b.cc:3 true"},
 		{"3   App 0x1 closure #1 in A.b() + 24 (<compiler-generated>:0)", "0x1 closure #1 in A.b()+24 true :0 false"},
+		{"3   App 0x1 -[NSException raise] + 16 (:-1)", "0x1 -[NSException raise]+16 true :0 false"},
 		{"1   ???                           	0x000000000000000a 0 + 10", "0xa +0 false :0 false"},
 		{"1   ???                           	0x0 ???", "0x0 +0 false :0 false"},
 		{"1   App 0x77354 0x77000 + 0x354\t// -[A b] + 0x824", "0x77354 -[A b]+2084 true :0 false"},

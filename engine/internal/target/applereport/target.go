@@ -63,7 +63,7 @@ func OpenMapped(m *object.Mapping, options Options) (*Target, error) {
 
 // Read reads a report, told by its first bytes.
 func Read(data []byte) (*Report, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = pasted(data)
 	if trimmed := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{")) {
 		return readIPS(trimmed)
 	}
@@ -83,9 +83,10 @@ func readPlain(data []byte) (*Report, error) {
 
 // readFull reads the JSON behind a report as text, where a file has both; nil: it has not, or the JSON is cut.
 func readFull(data []byte) *Report {
-	_, rest, ok := bytes.Cut(data, []byte("\nFull Report\n"))
+	_, rest, ok := bytes.Cut(data, []byte("\nFull Report"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	start := bytes.IndexByte(rest, '{')
-	if !ok || start < 0 {
+	if !ok || start < 0 || len(bytes.TrimSpace(line)) > 0 {
 		return nil
 	}
 	r, err := readIPS(rest[start:])
@@ -113,6 +114,7 @@ func (t *Target) addModules() {
 		path := cmp.Or(image.Path, image.Name)
 		m := &target.Module{Module: trace.Module{
 			Path: path, BuildID: image.UUID, Version: image.Version, Base: image.Base, Size: image.Size, Arch: cmp.Or(archOf(image.Arch), t.report.Arch),
+			IsMachO: true,
 		}}
 		isExe := executable != "" && path == executable
 		isExeUsed = isExeUsed || isExe

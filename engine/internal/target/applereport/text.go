@@ -5,6 +5,7 @@ package applereport
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -26,8 +27,11 @@ type textReader struct {
 	// see reads the lines of a part up to a blank one; nil: none is open.
 	see    func(line string)
 	module string // of the messages that follow
-	names  map[string]string
-	byID   map[string]int // indexes of threads
+	tool   string // that wrote the report
+	// isMicro is true where stacks are microstackshots.
+	isMicro bool
+	names   map[string]string
+	byID    map[string]int // indexes of threads
 }
 
 // readText reads a report as text.
@@ -36,6 +40,9 @@ func readText(data []byte) (*Report, error) {
 	eachLine(r.Report, data, r.line)
 	r.endThread()
 	if len(r.Threads) == 0 {
+		if r.tool != "" {
+			return nil, fmt.Errorf("%w: it is of %s", errNoThreads, r.tool)
+		}
 		return nil, errNoThreads
 	}
 	return r.finish(), nil
@@ -224,9 +231,15 @@ func (f *Frame) setFunction(text, image string) {
 	f.Symbol = name
 }
 
+// noPosition stands for a position that is not known.
+const noPosition = ":-1"
+
 // setPosition sets the position of a frame: FILE:LINE or FILE:LINE,COLUMN. It reports whether the text is one.
 func (f *Frame) setPosition(text string) bool {
 	i := strings.LastIndexByte(text, ':')
+	if text == noPosition {
+		return true
+	}
 	if i <= 0 {
 		return false
 	}
@@ -307,6 +320,8 @@ var headers = map[string]func(r *textReader, value string){
 	"Dyld Error Message":               func(r *textReader, s string) { r.lines(s, func(s string) { r.message("dyld", s) }) },
 	"VM Region Info":                   func(r *textReader, s string) { r.note("memory", s) },
 	"Kernel Triage":                    func(r *textReader, s string) { r.lines(s, func(s string) { r.note("kernel triage", s) }) },
+	"Data Source":                      func(r *textReader, s string) { r.isMicro = s == "Microstackshots" },
+	"Analysis Tool":                    func(r *textReader, s string) { r.tool = clip(s) },
 	"Binary Images":                    func(r *textReader, _ string) { r.see = r.image },
 	"External Modification Summary":    func(*textReader, string) {},
 	"VM Region Summary":                func(*textReader, string) {},
@@ -326,11 +341,20 @@ func (r *textReader) said(line string) { r.message(r.module, line) }
 
 // setProcess reads NAME [PID].
 func (r *textReader) setProcess(s string) {
+	r.Facts.Process.Command, r.Facts.Process.ID = processOf(s)
+}
+
+// processOf reads NAME [PID], behind which more may follow; the PID is 0 where there is none.
+func processOf(s string) (name string, pid int64) {
 	name, id, ok := strings.Cut(s, " [")
-	if ok {
-		r.Facts.Process.ID, _ = strconv.ParseInt(strings.TrimSuffix(id, "]"), 10, 32)
+	if !ok {
+		return name, 0
 	}
-	r.Facts.Process.Command = name
+	id, _, _ = strings.Cut(id, "]")
+	if pid, err := strconv.ParseInt(id, 10, 32); err == nil && pid > 0 {
+		return name, pid
+	}
+	return name, 0
 }
 
 func (r *textReader) setArch(s string) {

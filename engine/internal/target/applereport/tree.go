@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/internal/filekind"
+	"github.com/unwindd/unwindd/engine/trace"
 )
 
 // This file reads the call trees of sample and of spindump. A line of a tree has a number of samples, a
@@ -24,6 +25,7 @@ func IsTree(data []byte) bool {
 	if !filekind.IsAppleReport(string(head[:min(len(head), filekind.HeadSize)])) {
 		return false
 	}
+	head = pasted(head)
 	if trimmed := bytes.TrimLeft(head, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{")) { // a preface, and text
 		_, head, _ = bytes.Cut(trimmed, []byte("\n"))
 		if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
@@ -49,37 +51,74 @@ func isSpindump(head []byte) bool {
 	return false
 }
 
+// choice is which processes of a text with several are read.
+type choice uint8
+
+const (
+	chosenProcess choice = iota // the one that the head of the text names, or else the first one
+	firstProcess                // the first one that has stacks
+	allProcesses
+)
+
 // treeReader reads trees.
 type treeReader struct {
 	textReader
 	tree    *Thread
 	columns []int  // of the calls that the last line is in
 	part    string // the heading that the lines are under
-	process int    // how many processes were begun
-	others  int    // processes beyond the first, which are left out
-	hasAll  bool   // none is
+	choice  choice
+	about   trace.Process // the process that the head of the text names
+	begun   int           // processes
+	others  int           // processes that are left out
+	isOther bool          // the lines are of one of these
+	placed  int           // threads whose calls have their images
+	images  int           // images of the processes before
 }
 
-// readTree reads the trees of a text.
-func readTree(data []byte) (*Report, error) { return readTreesOf(data, false) }
+// readTree reads the trees of a text: of the process that it is about.
+func readTree(data []byte) (*Report, error) {
+	r, err := readTreesOf(data, chosenProcess)
+	if err != nil && r.others > 0 {
+		about := r.about.Command
+		if r, err = readTreesOf(data, firstProcess); err == nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("the text has no stacks of %s, which it is about", about))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Report, nil
+}
 
-// readTreesOf reads the trees of a text, of all processes or of the first one.
-func readTreesOf(data []byte, hasAll bool) (*Report, error) {
+// readTreesOf reads the trees of a text, of all processes or of one.
+func readTreesOf(data []byte, c choice) (*treeReader, error) {
 	form := FormSample
 	if isSpindump(data[:min(len(data), treeHead)]) {
 		form = FormSpindump
 	}
-	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}, byID: map[string]int{}}, hasAll: hasAll}
+	r := &treeReader{textReader: textReader{Report: newReport(form), names: map[string]string{}, byID: map[string]int{}}, choice: c}
 	eachLine(r.Report, data, r.line)
-	r.endTree()
+	r.endProcess()
 	if len(r.Threads) == 0 {
-		return nil, errNoThreads
+		return r, errNoThreads
 	}
 	if r.others > 0 {
-		r.problem("the stacks of %d more processes are left out: the first one's are shown", r.others)
+		more := "another process"
+		if r.others > 1 {
+			more = fmt.Sprintf("%d more processes", r.others)
+		}
+		r.problem("the stacks of %s are left out: these are of %s (unwindd profile counts those of all)", more, r.Facts.Process.Command)
 	}
-	return r.finish(), nil
+	if r.isMicro {
+		r.note("samples", microstackshots)
+	}
+	r.finish()
+	return r, nil
 }
+
+// microstackshots explains the stacks of microstackshots.
+const microstackshots = "microstackshots: each is of the one thread that executed when it was taken, so that the tree has all threads of the process, " +
+	"and the stack is the most frequent one, of no thread at one moment"
 
 // line reads a line of a text with trees.
 func (r *treeReader) line(line string) bool {
@@ -89,20 +128,13 @@ func (r *treeReader) line(line string) bool {
 		r.columns = r.columns[:0]
 		r.see = nil
 		return true
-	case strings.HasPrefix(line, "Process:") && r.Form == FormSpindump:
-		r.endTree()
-		r.part = ""
-		if r.process++; r.process > 1 && !r.hasAll {
-			r.others++
-		}
+	case r.Form == FormSpindump && line == "Custom Output:": // of other tools
+		return false
+	case r.Form == FormSpindump && r.processLine(line), r.isOther:
+		return true
 	case strings.HasPrefix(trimmed, "Heaviest stack"), strings.HasPrefix(trimmed, "Total number in stack"), strings.HasPrefix(trimmed, "Sort by top of stack"):
 		r.endTree()
 		r.part = trimmed
-		return true
-	case strings.HasPrefix(line, "Powerstats for:"): // one tree for all threads
-		r.endTree()
-		r.part = ""
-		r.tree = &Thread{ID: "all", Name: trimmed}
 		return true
 	case strings.HasPrefix(trimmed, "Call graph:"):
 		r.part = ""
@@ -112,19 +144,68 @@ func (r *treeReader) line(line string) bool {
 		r.part, r.see = "", r.image
 		return true
 	}
-	if r.process > 1 && !r.hasAll {
-		return true
-	}
-	if r.treeLine(line) {
-		return true
-	}
-	if r.header(line) {
+	if r.treeLine(line) || r.header(line) {
 		return true
 	}
 	if r.see != nil {
 		r.see(line)
 	}
 	return true
+}
+
+// processLine reads a line that begins the stacks of a process: "Process: NAME [PID]", or "Powerstats for: NAME",
+// which has one tree for all threads.
+func (r *treeReader) processLine(line string) bool {
+	key, value, _ := strings.Cut(line, ":")
+	if key != "Process" && key != "Powerstats for" {
+		return false
+	}
+	r.endProcess()
+	if r.begun == 0 {
+		r.about = r.Facts.Process
+	}
+	r.begun++
+	r.part = ""
+	name, pid := processOf(strings.TrimSpace(value))
+	if r.isOther = !r.takes(name, pid); r.isOther {
+		r.others++
+		return true
+	}
+	r.Facts.Process.Command = name
+	if pid > 0 || r.choice != chosenProcess {
+		r.Facts.Process.ID = pid
+	}
+	if r.choice != allProcesses {
+		r.Images = r.Images[:0] // of a process without stacks
+	}
+	if key != "Process" {
+		r.tree = &Thread{ID: "all", Name: strings.Join(strings.Fields(line), " ")}
+	}
+	return true
+}
+
+// takes reports whether the stacks of a process are read.
+func (r *treeReader) takes(name string, pid int64) bool {
+	switch {
+	case r.choice == allProcesses:
+		return true
+	case len(r.Threads) > 0:
+		return false
+	case r.choice == firstProcess, r.about.Command == "" && r.about.ID == 0:
+		return true
+	case pid > 0 && r.about.ID > 0:
+		return pid == r.about.ID
+	}
+	return name == r.about.Command
+}
+
+// endProcess ends the stacks of a process: its images are known now.
+func (r *treeReader) endProcess() {
+	r.endTree()
+	if r.choice == allProcesses {
+		r.placeCalls(r.Threads[r.placed:], r.images)
+	}
+	r.placed, r.images = len(r.Threads), len(r.Images)
 }
 
 // treeLine reads a line of a tree, or the line that begins one.
@@ -174,6 +255,9 @@ func threadOf(line string) (id, name string, ok bool) {
 	}
 	if words[0] != "Thread" {
 		return "", "", false
+	}
+	if words[1] == "<multiple>" { // threads that executed a queue one after the other
+		return "multiple", spindumpName(line), true
 	}
 	if _, is := parseHex(words[1]); !is {
 		return "", "", false

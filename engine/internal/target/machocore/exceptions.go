@@ -2,7 +2,10 @@
 
 package machocore
 
-import "github.com/unwindd/unwindd/engine/internal/macho"
+import (
+	"github.com/unwindd/unwindd/engine/internal/macho"
+	"github.com/unwindd/unwindd/engine/internal/target/mach"
+)
 
 // fault is the last exception of a thread, as its processor recorded it.
 type fault struct {
@@ -10,6 +13,16 @@ type fault struct {
 	address    uint64
 	hasAddress bool
 	right      uint32 // to memory that was needed, as macho.CanWrite
+}
+
+// named returns the fault of an exception with a code.
+func named(e mach.Exception, arch string, code uint64) fault {
+	return fault{name: e.Name(), code: e.CodeName(arch, code)}
+}
+
+// access returns the fault of an access to memory for which a right was needed.
+func access(address uint64, right uint32) fault {
+	return fault{name: mach.BadAccess.Name(), address: address, hasAddress: true, right: right}
 }
 
 // String names a fault as crash reports do.
@@ -36,9 +49,9 @@ const (
 // x86Traps are exceptions that have no address. The number 0 (a division) is also that of a thread without
 // an exception, so that it tells nothing.
 var x86Traps = map[uint16]fault{
-	x86Breakpoint: {name: "EXC_BREAKPOINT", code: "EXC_I386_BPT"},
-	x86Undefined:  {name: "EXC_BAD_INSTRUCTION", code: "EXC_I386_INVOP"},
-	x86Protection: {name: "EXC_BAD_ACCESS", code: "EXC_I386_GPFLT"},
+	x86Breakpoint: named(mach.Breakpoint, archX86, mach.TrapX86),
+	x86Undefined:  named(mach.BadInstruction, archX86, mach.UndefinedX86),
+	x86Protection: named(mach.BadAccess, archX86, mach.GeneralProtection),
 }
 
 // x86Fault reads x86_exception_state64: the number of the exception and of the processor, the error code, the
@@ -52,7 +65,7 @@ func x86Fault(b []byte) (f fault, ok bool) {
 		f, ok = x86Traps[trap]
 		return f, ok
 	}
-	f = fault{name: "EXC_BAD_ACCESS", address: le.Uint64(b[8:]), hasAddress: true, right: macho.CanRead}
+	f = access(le.Uint64(b[8:]), macho.CanRead)
 	switch {
 	case code&x86Fetch != 0:
 		f.right = macho.CanExecute
@@ -80,8 +93,8 @@ const (
 
 // armTraps are exceptions that have no address.
 var armTraps = map[uint32]fault{
-	armUndefined: {name: "EXC_BAD_INSTRUCTION", code: "EXC_ARM_UNDEFINED"},
-	armBreak:     {name: "EXC_BREAKPOINT", code: "EXC_ARM_BREAKPOINT"},
+	armUndefined: named(mach.BadInstruction, archARM, mach.UndefinedARM),
+	armBreak:     named(mach.Breakpoint, archARM, mach.TrapARM),
 }
 
 // armFault reads arm_exception_state64: the address and the syndrome.
@@ -94,11 +107,13 @@ func armFault(b []byte) (f fault, ok bool) {
 	case syndrome&armIsWide == 0 && class == armUndefined: // a thread without an exception
 		return f, false
 	case class == armFetchAbort:
-		return fault{name: "EXC_BAD_ACCESS", address: address, hasAddress: true, right: macho.CanExecute}, true
+		return access(address, macho.CanExecute), true
 	case class == armPCAlign, class == armDataAbort && syndrome&armStatus == armAlignFault:
-		return fault{name: "EXC_BAD_ACCESS", code: "EXC_ARM_DA_ALIGN", address: address, hasAddress: true}, true
+		f = named(mach.BadAccess, archARM, mach.MisalignedARM)
+		f.address, f.hasAddress = address, true
+		return f, true
 	case class == armDataAbort:
-		f = fault{name: "EXC_BAD_ACCESS", address: address, hasAddress: true, right: macho.CanRead}
+		f = access(address, macho.CanRead)
 		if syndrome&armIsWrite != 0 {
 			f.right = macho.CanWrite
 		}
@@ -115,15 +130,16 @@ func (c *Core) settled(f fault) (_ fault, ok bool) {
 	if f.right == 0 {
 		return f, true
 	}
-	f.code = "KERN_INVALID_ADDRESS"
+	f.code = mach.BadAccess.CodeName("", mach.InvalidAddress)
+	protection := mach.BadAccess.CodeName("", mach.ProtectionFailure)
 	if i, isThere := c.memory.find(f.address); isThere {
-		f.code = "KERN_PROTECTION_FAILURE"
+		f.code = protection
 		return f, c.memory[i].protection&f.right == 0
 	}
 	mapped, executable := c.Mapped(f.address)
 	if !mapped {
 		return f, true
 	}
-	f.code = "KERN_PROTECTION_FAILURE" // of an image whose memory the core lacks: it is not written
+	f.code = protection // of an image whose memory the core lacks: it is not written
 	return f, f.right == macho.CanExecute && !executable
 }

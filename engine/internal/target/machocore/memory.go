@@ -3,6 +3,7 @@
 package machocore
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -122,14 +123,12 @@ func (m memory) read(address, n uint64) []byte {
 const maxPath = 4096
 
 // text returns the string at an address, up to a NUL; "" where there is none.
-func (m memory) text(address uint64) string { return untilNUL(m.read(address, maxPath)) }
+func (m memory) text(address uint64) string { return cString(m.read(address, maxPath)) }
 
-// untilNUL returns bytes up to a NUL; "" where there is none.
-func untilNUL(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
+// cString returns a text that ends with a NUL; "" where there is none.
+func cString(b []byte) string {
+	if text, _, ok := bytes.Cut(b, []byte{0}); ok {
+		return string(text)
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func (c *Core) addModules() {
 
 func (c *Core) newModule(im *image, isExe bool) *target.Module {
 	m := &target.Module{Module: trace.Module{
-		Path: im.path, BuildID: im.uuid, Symbols: symbolID(im), Base: im.address, Arch: c.arch(),
+		Path: im.path, BuildID: im.uuid, Symbols: symbolID(im), Base: im.address, Arch: c.arch(), IsMachO: true,
 	}}
 	if im.file != nil && im.file.Text() != nil {
 		m.Size = im.file.Text().MemSize
@@ -272,7 +272,7 @@ func onlyText(header []byte) {
 			return
 		}
 		address := le.Uint64(b[24:])
-		isText := nameOf(b[8:24]) == textSegment
+		isText := macho.Name(b[8:24]) == textSegment
 		le.PutUint64(b[segmentOffset:], 0)
 		if !isText {
 			le.PutUint64(b[segmentBytes:], 0)

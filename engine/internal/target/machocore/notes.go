@@ -178,12 +178,12 @@ func (c *Core) readImageInfos(b []byte) error {
 func (c *Core) addImageInfo(b []byte) {
 	im := &image{address: le.Uint64(b[24:]), uuid: uuidOf(b[8:24])}
 	if offset := le.Uint64(b); offset < uint64(len(c.data)) {
-		im.path = untilNUL(c.data[offset:min(offset+maxPath, uint64(len(c.data)))])
+		im.path = cString(c.data[offset:min(offset+maxPath, uint64(len(c.data)))])
 	}
 	count := min(uint64(le.Uint32(b[40:])), maxSegments)
 	if list, err := c.fileBytes(le.Uint64(b[32:]), count*vmaddrSize); err == nil {
 		for ; len(list) > 0; list = list[vmaddrSize:] {
-			im.placed = append(im.placed, placed{name: nameOf(list[:16]), start: le.Uint64(list[16:])})
+			im.placed = append(im.placed, placed{name: macho.Name(list[:16]), start: le.Uint64(list[16:])})
 		}
 	}
 	if im.address == unknown {
@@ -196,14 +196,6 @@ func (c *Core) addImageInfo(b []byte) {
 	if im.address != unknown {
 		c.notes.images = append(c.notes.images, im)
 	}
-}
-
-// nameOf returns a name that fills its bytes, or ends with a NUL.
-func nameOf(b []byte) string {
-	if name, _, ok := bytes.Cut(b, []byte{0}); ok {
-		return string(name)
-	}
-	return string(b)
 }
 
 // uuidOf returns a UUID; nil where all its bytes are zero.
@@ -223,7 +215,7 @@ func (c *Core) readLoadBinary(b []byte) error {
 	if version := le.Uint32(b); version != 1 {
 		return fmt.Errorf("version %d, expected 1", version)
 	}
-	im := &image{uuid: uuidOf(b[4:20]), address: le.Uint64(b[20:]), path: nameOf(b[36:min(len(b), 36+maxPath)])}
+	im := &image{uuid: uuidOf(b[4:20]), address: le.Uint64(b[20:]), path: macho.Name(b[36:min(len(b), 36+maxPath)])}
 	if im.address != unknown && len(c.notes.images) < maxImagesOfCore {
 		c.notes.images = append(c.notes.images, im)
 	}

@@ -14,6 +14,12 @@ import (
 // This file has the layouts of the states of threads (mach/i386/thread_status.h and _structs.h,
 // mach/arm/thread_status.h and _structs.h of macOS).
 
+// The names of the architectures.
+const (
+	archX86 = "x86_64"
+	archARM = "aarch64"
+)
+
 // machine is a processor whose states of threads are read.
 type machine struct {
 	elf      elf.Machine
@@ -40,7 +46,7 @@ type stateField struct {
 // machines are the processors by cputype.
 var machines = map[uint32]*machine{
 	macho.MachineX86_64: {
-		elf: elf.EM_X86_64, arch: "x86_64", pc: "rip", fault: x86Fault,
+		elf: elf.EM_X86_64, arch: archX86, pc: "rip", fault: x86Fault,
 		states: map[uint32]state{
 			4:  {fields: x86General()},                                                                   // x86_THREAD_STATE64
 			5:  {fields: x86Float()},                                                                     // x86_FLOAT_STATE64
@@ -54,7 +60,7 @@ var machines = map[uint32]*machine{
 		},
 	},
 	macho.MachineARM64: {
-		elf: elf.EM_AARCH64, arch: "aarch64", pc: "pc", pointers: []string{"pc", "sp", "x29", "x30"}, fault: armFault,
+		elf: elf.EM_AARCH64, arch: archARM, pc: "pc", pointers: []string{"pc", "sp", "x29", "x30"}, fault: armFault,
 		states: map[uint32]state{
 			1:  {isInner: true},        // ARM_THREAD_STATE
 			6:  {fields: armGeneral()}, // ARM_THREAD_STATE64

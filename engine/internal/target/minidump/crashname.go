@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/unwindd/unwindd/engine/internal/target/mach"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -156,21 +157,21 @@ func (d *Dump) signalCrashName(x *Exception) string {
 
 // machCrashName names an exception of Mach with its code; "" for an unknown number.
 func (d *Dump) machCrashName(x *Exception) string {
-	e, ok := machExceptions[x.Code]
+	e := mach.Exception(x.Code)
 	switch {
-	case !ok:
+	case e.Name() == "":
 		return ""
-	case x.Code == machSimulated:
+	case e == mach.Simulated:
 		return simulated
 	case x.Flags == lldbFlags:
-		return e.name
+		return e.Name()
 	}
 	code := uint64(x.Flags)
-	if e.name == "EXC_RESOURCE" || e.name == "EXC_GUARD" {
+	if e == mach.Resource || e == mach.Guard {
 		code = machCode(x)
 	}
-	if name := e.codeName(d.arch(), code); name != "" && x.Code != machCrash {
-		return e.name + " / " + name
+	if name := e.CodeName(d.arch(), code); name != "" && e != mach.Crash {
+		return e.Name() + " / " + name
 	}
-	return fmt.Sprintf("%s / %#08x", e.name, x.Flags)
+	return fmt.Sprintf("%s / %#08x", e.Name(), x.Flags)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/internal/target/mach"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
@@ -249,7 +250,7 @@ func (d *Dump) hasInstruction(x *Exception) bool {
 	case Windows:
 		return true
 	case MacOS, IOS:
-		return x.Code != machBadAccess && x.Address != 0
+		return mach.Exception(x.Code) != mach.BadAccess && x.Address != 0
 	}
 	return false
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/internal/target/mach"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/trace"
 )
@@ -140,24 +141,24 @@ func (d *Dump) signalReason(x *Exception) Reason {
 // number as code, its first code as flags, its second one as address. Crashpad has all
 // three as parameters, of 64 bits.
 func (d *Dump) machReason(x *Exception) Reason {
-	e, ok := machExceptions[x.Code]
-	if !ok {
+	e := mach.Exception(x.Code)
+	if e.Name() == "" {
 		return Reason{Name: fmt.Sprintf("%#x", x.Code)}
 	}
-	r := Reason{Name: e.name, IsRequest: x.Code == machSimulated}
+	r := Reason{Name: e.Name(), IsRequest: e == mach.Simulated}
 	code := machCode(x)
-	name := e.codeName(d.arch(), code)
-	if x.Code == machCrash {
-		name = crashName(code)
+	name := e.CodeName(d.arch(), code)
+	if e == mach.Crash {
+		name = mach.SignalOf(code)
 	}
 	if name != "" {
 		r.Detail = name
 	} else if code != 0 {
 		r.Detail = fmt.Sprintf("code %#x", code)
 	}
-	if x.Code == machBadAccess {
+	if e == mach.BadAccess {
 		// A general protection fault of x86 has no address.
-		r.HasAddress = !(d.arch() == ArchAMD64 || d.arch() == ArchX86) || code != machProtection
+		r.HasAddress = !(d.arch() == ArchAMD64 || d.arch() == ArchX86) || code != mach.GeneralProtection
 		if r.HasAddress {
 			r.Address = d.address(x.Address)
 		}

@@ -36,6 +36,7 @@ func (t *Target) addModules() {
 				Base:    recorded.Base,
 				Size:    uint64(recorded.Size),
 				Arch:    t.arch(),
+				IsMachO: t.os() == MacOS || t.os() == IOS,
 			},
 		}
 		isExeUsed = isExeUsed || i == 0

@@ -66,6 +66,8 @@ type Frame struct {
 	// Object is the path of the code object, or a name as "[kernel.kallsyms]"; "" where it is
 	// unknown.
 	Object string
+	// BuildID is the build ID of Object; nil where the file has none.
+	BuildID []byte
 	// Address is the address of the frame, where HasAddress: in the process, or a file offset
 	// or an ELF virtual address of Object, as Place says.
 	Address    uint64
@@ -102,6 +104,8 @@ const (
 	PlaceObject
 	// PlaceProcess: an address of the process.
 	PlaceProcess
+	// PlaceImage: a distance from the header of a Mach-O file.
+	PlaceImage
 )
 
 // Mapping is a range of a process's memory with code of a file.
