@@ -446,13 +446,25 @@ func exclusive(w uint32, e *effect) {
 // structure accesses up to four vector registers.
 func structure(w uint32, e *effect) {
 	if w>>22&1 != 0 {
-		for i := range uint8(4) {
+		for i := range uint8(structureCount(w)) { //nolint:gosec // at most 4
 			e.vectors |= 1 << ((rd(w) + i) & 31)
 		}
 	}
 	if w>>23&1 != 0 {
 		e.clobbers |= 1 << rn(w)
 	}
+}
+
+// structureCount is how many vector registers an instruction of LD1 to ST4 names: of one element of each the opcode says
+// it by two bits.
+func structureCount(w uint32) uint32 {
+	if field(w, 24, 1) == 1 {
+		return (field(w, 13, 1)<<1 | field(w, 21, 1)) + 1
+	}
+	if n := structureVectors[field(w, 12, 4)]; n > 0 {
+		return n
+	}
+	return 4
 }
 
 // vectorAndGeneral may write a vector or general register; SVE and SME have both.
