@@ -24,7 +24,7 @@ type weight struct {
 }
 
 var weights = []weight{
-	{"unwindd", []string{"version"}, 52_850_000, 698, 351, []string{"github.com/nats-io/nats-server/v2/server"}},
+	{"unwindd", []string{"version"}, 53_050_000, 699, 352, []string{"github.com/nats-io/nats-server/v2/server"}},
 	{"unwindd-plugins", nil, 19_100_000, 357, 169, []string{"github.com/hashicorp/go-plugin", "net/http/pprof"}},
 }
 

@@ -30,8 +30,8 @@ type debugMap struct {
 	files   []macho.DebugObject
 
 	mu       sync.Mutex
-	archives map[string]func() (*object.ObjectArchive, error) // by path; each is opened once
-	opened   []*object.ObjectArchive
+	archives map[string]func() (*object.Archive, error) // by path; each is opened once
+	opened   []*object.Archive
 }
 
 // part is a function or a variable of an object file.
@@ -56,7 +56,7 @@ func newMap(o *object.Object, finder *object.Finder, note func(error)) *debugMap
 		return nil
 	}
 	m := &debugMap{
-		program: o, finder: finder, note: note, archives: map[string]func() (*object.ObjectArchive, error){},
+		program: o, finder: finder, note: note, archives: map[string]func() (*object.Archive, error){},
 	}
 	if err := object.Guard(m.read); err != nil {
 		note(err)
@@ -165,7 +165,7 @@ func (m *debugMap) Close() error {
 	for _, a := range m.opened {
 		errs = append(errs, a.Close())
 	}
-	m.opened, m.archives = nil, map[string]func() (*object.ObjectArchive, error){}
+	m.opened, m.archives = nil, map[string]func() (*object.Archive, error){}
 	return errors.Join(errs...)
 }
 
@@ -258,7 +258,7 @@ func (m *debugMap) openAt(p filePath, from *macho.DebugObject) (o *object.Object
 const maxArchives = 1 << 12
 
 // archive opens an archive, once.
-func (m *debugMap) archive(p filePath, machine string) (*object.ObjectArchive, error) {
+func (m *debugMap) archive(p filePath, machine string) (*object.Archive, error) {
 	m.mu.Lock()
 	open := m.archives[p.name]
 	if open == nil {
@@ -266,7 +266,7 @@ func (m *debugMap) archive(p filePath, machine string) (*object.ObjectArchive, e
 			m.mu.Unlock()
 			return nil, fmt.Errorf("%s: more than %d archives are needed", p.name, maxArchives)
 		}
-		open = sync.OnceValues(func() (*object.ObjectArchive, error) {
+		open = sync.OnceValues(func() (*object.Archive, error) {
 			find := m.finder.OpenArchiveBeside
 			if p.isOfTarget {
 				find = m.finder.OpenArchive

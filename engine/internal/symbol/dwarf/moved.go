@@ -87,7 +87,7 @@ func (b *body) movedExpression(expr []byte) (moved []byte, ok bool) {
 		if err != nil {
 			break
 		}
-		at := int(instruction.Offset)
+		at := instruction.Offset
 		isThread := last >= 0 && (expr[at] == dw.OpFormTLSAddress || expr[at] == dw.OpGNUPushTLSAddress)
 		switch {
 		case expr[at] == dw.OpAddr:

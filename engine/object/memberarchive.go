@@ -14,8 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/macho"
 )
 
-// ObjectArchive is an archive of object files (ar.h), whose members are opened by name.
-type ObjectArchive struct {
+// Archive is an archive of object files (ar.h), whose members are opened by name.
+type Archive struct {
 	mapping *Mapping
 	name    string
 	members map[string]archived
@@ -30,12 +30,12 @@ type archived struct {
 }
 
 // OpenArchive opens an archive by its path in the target; of a universal file the one for a machine.
-func (f *Finder) OpenArchive(name, machine string) (*ObjectArchive, error) {
+func (f *Finder) OpenArchive(name, machine string) (*Archive, error) {
 	return openArchive(f.rootPlace(name), machine)
 }
 
 // OpenArchiveBeside is OpenArchive as OpenBeside is OpenNamed.
-func (f *Finder) OpenArchiveBeside(name, machine string) (*ObjectArchive, error) {
+func (f *Finder) OpenArchiveBeside(name, machine string) (*Archive, error) {
 	return openArchive(f.besidePlace(name), machine)
 }
 
@@ -59,12 +59,12 @@ func (f *Finder) openFor(p place, machine string) (*Object, error) {
 	return o, err
 }
 
-func openArchive(p place, machine string) (*ObjectArchive, error) {
+func openArchive(p place, machine string) (*Archive, error) {
 	m, err := p.mapFile()
 	if err != nil {
 		return nil, err
 	}
-	a := &ObjectArchive{mapping: m, name: p.path(), members: map[string]archived{}}
+	a := &Archive{mapping: m, name: p.path(), members: map[string]archived{}}
 	err = Guard(func() error {
 		data, err := sliceFor(m.data, machine)
 		if err != nil {
@@ -97,7 +97,7 @@ func sliceFor(data []byte, machine string) ([]byte, error) {
 }
 
 // read lists the members; the error is why there are no more.
-func (a *ObjectArchive) read(data []byte) error {
+func (a *Archive) read(data []byte) error {
 	var long []byte
 	for offset := uint64(len(archiveMagic)); offset < uint64(len(data)); {
 		m, err := readMember(data, offset, long, false)
@@ -118,7 +118,7 @@ func (a *ObjectArchive) read(data []byte) error {
 
 // Open makes an object of the member of a name, and returns when the member was written to last, as the archive has it.
 // The object is valid until the archive is closed.
-func (a *ObjectArchive) Open(name string) (*Object, time.Time, error) {
+func (a *Archive) Open(name string) (*Object, time.Time, error) {
 	m, ok := a.members[filepath.Base(name)]
 	path := a.name + "(" + name + ")"
 	switch {
@@ -134,4 +134,4 @@ func (a *ObjectArchive) Open(name string) (*Object, time.Time, error) {
 }
 
 // Close closes the file.
-func (a *ObjectArchive) Close() error { return a.mapping.Close() }
+func (a *Archive) Close() error { return a.mapping.Close() }
