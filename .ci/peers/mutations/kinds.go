@@ -72,6 +72,7 @@ var kinds = []kind{
 	{"PE", 4, []string{"MADE/pe/*.exe", "MADE/pe/*.obj"}, objectCommands},
 	{"Mach-O", 8, []string{"MADE/macos/*"}, objectCommands},
 	{"core of macOS", 4, []string{"MADE/macoscores/*.core"}, stackCommands},
+	{"report of macOS", 4, []string{"examples/apple/*.ips", "engine/internal/target/applereport/testdata/*"}, append([]string{"stack FILE --debug-dir ROOT/examples/apple", "profile FILE", "profile --format json FILE"}, stackCommands...)},
 	{"ELF and DWARF", 16, []string{"MADE/debug/*", "engine/internal/symbol/dwarf/testdata/small?", "engine/internal/symbol/dwarf/testdata/split5", "engine/report/testdata/relocatable/*.o"}, objectCommands},
 	{"debug file", 2, []string{"MADE/apart/linked.debug"}, []string{
 		"COPY MADE/apart/linked symbolize --obj RUN/linked CODE:MADE/apart/linked", "COPY MADE/apart/linked dump rows RUN/linked", "COPY MADE/apart/linked symbols RUN/linked",
