@@ -7,11 +7,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -293,32 +294,68 @@ func TestCubinSamplesWithoutTheirCubin(t *testing.T) {
 	}
 }
 
-// TestCubinsOfAProcess finds the cubin in the memory of a living process, which is this one, and in the
-// files that it has mapped.
-func TestCubinsOfAProcess(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux")
-	}
+// holder has the name of the variable of a process that only keeps a cubin in its memory.
+const holder = "UNWINDD_TEST_HOLDS_CUBIN"
+
+// holdCubin keeps a cubin in memory, and its file mapped, until the standard input ends.
+func holdCubin(t *testing.T) {
 	o, err := object.OpenNested(cubinKernels+"#sm_90", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	debug.FreeOSMemory() // other tests leave damaged copies of the cubin in the memory of this process
 	kept := bytes.Clone(o.Data())
+	fmt.Println("holds it")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(kept)
+}
+
+// startHolder starts a process for holdCubin, and returns its ID. It is a process of its own: this one has
+// damaged copies of the cubin, which other tests leave.
+func startHolder(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCubinsOfAProcess$")
+	cmd.Env = append(os.Environ(), holder+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
+// TestCubinsOfAProcess finds the cubin in the memory of a living process, and in the files that it has mapped.
+func TestCubinsOfAProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux")
+	}
+	if os.Getenv(holder) != "" {
+		holdCubin(t)
+		return
+	}
+	process := startHolder(t)
 	message, err := proto.Marshal(parcaMessage(cubinNumber(t), []cubinPlace{{"grade", 0x90}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := cubinProfile(t, written(t, "gpu.otlp", message), strconv.Itoa(os.Getpid()))
+	p, err := cubinProfile(t, written(t, "gpu.otlp", message), process)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &p.Frames[p.Stacks[p.Samples[0].Stack].Frame]
-	if f.Module < 0 || !strings.HasPrefix(p.Modules[f.Module].Path, "process "+strconv.Itoa(os.Getpid())+"#cubin@0x") || len(f.Symbols) != 2 || f.Symbols[0].Line != 4 {
+	if f.Module < 0 || !strings.HasPrefix(p.Modules[f.Module].Path, "process "+process+"#cubin@0x") || len(f.Symbols) != 2 || f.Symbols[0].Line != 4 {
 		t.Errorf("frame %+v, problems %q", f, p.Problems)
 	}
-	runtime.KeepAlive(kept)
 	for name, want := range map[string]string{"2147483647": "there is no process 2147483647", "/none": "no such file"} {
 		if _, err := cubinProfile(t, written(t, "gpu.otlp", message), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", name, err, want)

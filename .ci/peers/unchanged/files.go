@@ -21,11 +21,12 @@ type checkout struct {
 	shared string            // the folder of that name above root; "" if there is none
 	hashes map[string]string // of contents and permissions, by absolute path
 	names  []string          // its keys in order
+	inputs map[string]string // hashes of inputs that were asked for: packages share most
 }
 
 // readCheckout reads the checkout that has a folder, and the inputs beside it.
 func readCheckout(dir string) (*checkout, error) {
-	c := &checkout{hashes: map[string]string{}}
+	c := &checkout{hashes: map[string]string{}, inputs: map[string]string{}}
 	for ; c.root == ""; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, ".ci", "run")); err == nil {
 			c.root = dir
@@ -160,6 +161,16 @@ var sets = map[string]func(name string) bool{
 // input returns the hash of an input: "set NAME", "getenv NAME", "shared", "plain FOLDER", which
 // is its own files but Go's, or "path PATH", both by their paths from the root.
 func (c *checkout) input(name string) string {
+	sum, ok := c.inputs[name]
+	if !ok {
+		sum = c.sumOf(name)
+		c.inputs[name] = sum
+	}
+	return sum
+}
+
+// sumOf is input for an input that was not asked for before.
+func (c *checkout) sumOf(name string) string {
 	kind, name, _ := strings.Cut(name, " ")
 	path := filepath.Join(c.root, name)
 	switch kind {

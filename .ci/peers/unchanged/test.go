@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type tested struct {
 	id        string
 	isCaller  bool   // by system calls it may open what the log does not have
 	why       string // it is run
+	size      int64  // of the sources of its tests
 }
 
 // attached is a command with this process's output.
@@ -55,6 +57,8 @@ func test(files *checkout, kept *store, args []string) error {
 		p.why = why
 		run = append(run, p)
 	}
+	// Large ones take longest: begun last, they would run alone at the end.
+	slices.SortStableFunc(run, func(a, b *tested) int { return cmp.Compare(b.size, a.size) })
 	fmt.Printf("%d of %d packages are tested\n", len(run), len(all))
 	if len(run) == 0 {
 		return nil
@@ -242,9 +246,20 @@ func packages(files *checkout, machine string, flags, patterns []string) ([]*tes
 		list = append(list, &tested{
 			path: p.ImportPath, dir: p.Dir, id: id("test", p.ImportPath, code, described, machine),
 			isCaller: slices.Contains(byPath[p.ImportPath+".test"].Deps, "golang.org/x/sys/unix"),
+			size:     sizeOf(p.Dir, slices.Concat(p.TestGoFiles, p.XTestGoFiles)),
 		})
 	}
 	return list, nil
+}
+
+// sizeOf returns the bytes of files of a folder.
+func sizeOf(dir string, names []string) (size int64) {
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
 }
 
 // describe returns the flags, with the contents of files of the checkout for their names.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,6 +84,7 @@ func (r *rig) run(env string, args ...string) (names, out string, err error) {
 			list = append(list, strings.TrimPrefix(fields[1], "example.com/here/"))
 		}
 	}
+	slices.Sort(list)
 	return strings.Join(list, " "), string(said), err
 }
 
