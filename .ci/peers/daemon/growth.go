@@ -97,12 +97,14 @@ func (s *Server) Watch() (stop func() []*Usage) {
 const (
 	flatRatio = 1.15
 	flatMore  = 16 << 10
+	// leastSamples are of eight seconds: before that a server and its workers read their files.
+	leastSamples = 32
 )
 
 // JudgeMemory prints the memory and the most of everything, and returns whether memory
 // grows.
 func JudgeMemory(samples []*Usage) error {
-	if len(samples) < 8 {
+	if len(samples) < leastSamples {
 		fmt.Printf("memory is not judged by %d samples\n", len(samples))
 		return nil
 	}
