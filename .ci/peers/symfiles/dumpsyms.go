@@ -86,13 +86,16 @@ func nameClass(got, want string) class {
 	return unknown("another name")
 }
 
-func (c *comparison) function(file string, got, want *function) {
-	text := func() string {
-		if got == nil {
-			return fmt.Sprintf("%s %#x-%#x %s", file, want.start, want.end, want.name)
-		}
-		return fmt.Sprintf("%s %#x: %#x %v %s\n      dump_syms %#x %v %s", file, want.start, got.end, got.multiple, got.name, want.end, want.multiple, want.name)
+// describePair returns a line of a function as both files have it; got is nil where ours lacks it.
+func describePair(file string, got, want *function) string {
+	if got == nil {
+		return fmt.Sprintf("%s %#x-%#x %s", file, want.start, want.end, want.name)
 	}
+	return fmt.Sprintf("%s %#x: %#x %v %s\n      dump_syms %#x %v %s", file, want.start, got.end, got.multiple, got.name, want.end, want.multiple, want.name)
+}
+
+func (c *comparison) function(file string, got, want *function) {
+	text := func() string { return describePair(file, got, want) }
 	switch {
 	case got == nil:
 		c.functions.add(unknown("only dump_syms has it"), text)

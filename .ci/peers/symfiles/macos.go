@@ -203,12 +203,7 @@ func (c *macComparison) onlyOurs(theirs *records, f *function) class {
 }
 
 func (c *macComparison) function(file string, got, want *function) {
-	text := func() string {
-		if got == nil {
-			return fmt.Sprintf("%s %#x-%#x %s", file, want.start, want.end, want.name)
-		}
-		return fmt.Sprintf("%s %#x: %#x %v %s\n      dump_syms %#x %v %s", file, want.start, got.end, got.multiple, got.name, want.end, want.multiple, want.name)
-	}
+	text := func() string { return describePair(file, got, want) }
 	switch {
 	case got == nil:
 		c.functions.add(unknown("only dump_syms has it"), text)

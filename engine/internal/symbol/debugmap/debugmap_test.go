@@ -95,7 +95,7 @@ func location(e dwarf.Entry, attr dw.Attr, address uint64) string {
 	exprs, err := l.At(address)
 	text := fmt.Sprint(err)
 	for _, expr := range exprs {
-		// Indexes of addresses are those of a file.
+		// An index counts the addresses of one file.
 		if len(expr) > 1 && expr[0] == dw.OpAddrx && expr[1] < 0x80 {
 			at, err := l.Unit.Addrx(uint64(expr[1]))
 			text += fmt.Sprintf(" addr %#x %v %x", at, err, expr[2:])
