@@ -162,16 +162,7 @@ func checkMacOSCore(t *testing.T, m *macMachine, program, from string) {
 	if len(lldb) != len(truth) {
 		t.Fatalf("lldb has %d threads, expected %d", len(lldb), len(truth))
 	}
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), aarch64.New()}}, Sysroot: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	target, err := e.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
+	e, target := openMacOSCore(t, file, Options{})
 	if from == "file" {
 		checkMacOSDump(t, e, target, truth)
 	}
@@ -218,6 +209,23 @@ func macOSCore(t *testing.T, m *macMachine, f *macho.File, b []byte, path string
 	core.Images(machocoretest.Image{Path: path, UUID: f.UUID(), Address: base})
 	core.Bits(47)
 	return core, m.fill(t, core, chainOf(t, f))
+}
+
+// openMacOSCore opens a core with the architectures in this process, and the files at their paths.
+func openMacOSCore(t *testing.T, file string, options Options) (*Engine, *Target) {
+	t.Helper()
+	options.Plugins, options.Sysroot = plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), aarch64.New()}}, "/"
+	e, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	target, err := e.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	return e, target
 }
 
 // checkMacOSDump wants the stacks of a core in a minidump that has no code, too, by the program and by its symbol file.

@@ -13,12 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/internal/macho"
 	"github.com/unwindd/unwindd/engine/internal/macho/machotest"
 	"github.com/unwindd/unwindd/engine/internal/target/machocore/machocoretest"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/plugins/aarch64"
-	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // TestEncryptedProgramsOfMacOS walks stacks as TestMacOSCoresAtEachInstruction, of cores without the program's code: it
@@ -83,16 +79,7 @@ func (c *encryptedCase) check(t *testing.T, m *macMachine, f *macho.File, plain 
 	if err := os.WriteFile(file, core.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), aarch64.New()}}, Sysroot: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	target, err := e.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
+	_, target := openMacOSCore(t, file, Options{})
 	counts := map[string]int{}
 	for i, th := range target.Threads() {
 		c.checkStack(t, target.Walk(context.Background(), th), truth[i], counts)

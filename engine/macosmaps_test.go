@@ -13,12 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/internal/macho"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/trace"
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/plugins/aarch64"
-	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // TestMacOSVariablesOfDebugMaps compares the variables of all frames of the cores of TestMacOSCoresAtEachInstruction by
@@ -57,20 +53,11 @@ func TestMacOSVariablesOfDebugMaps(t *testing.T) {
 // macOSVariables returns the variables of the frames of a core as JSON.
 func macOSVariables(t *testing.T, file, debugDir string) (list []string) {
 	t.Helper()
-	options := Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), aarch64.New()}}, Sysroot: "/", Locals: &trace.ValueLimits{Depth: 3, Elements: 20}}
+	options := Options{Locals: &trace.ValueLimits{Depth: 3, Elements: 20}}
 	if debugDir != "" {
 		options.DebugDirs = []string{debugDir}
 	}
-	e, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	target, err := e.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
+	_, target := openMacOSCore(t, file, options)
 	for _, th := range target.Threads() {
 		stack := target.Walk(context.Background(), th)
 		if m := target.process.Segment(stack.Frames[0].PC).Module.Info(); (m.DebugFile != "") != (debugDir != "") || m.DebugInfo != trace.DebugInfoFound {
